@@ -66,7 +66,7 @@ function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
       whereAllowed(() => environmentVariable(VARIABLE) !== undefined || fs.existsSync(marker())) === true,
     // Exclusive, because a link in the place of the file would create its target. On failure, the next process tests
     // again.
-    notePass: () => void whereAllowed(() => fs.writeFileSync(marker(), "", { flag: "wx" })),
+    notePass: () => void whereAllowed(() => fs.closeSync(fs.openSync(marker(), "wx", 0o600))),
   };
 }
 

@@ -53,8 +53,19 @@ export function aboutFile(error: unknown, temporary: string, path: string): unkn
  */
 export function writeOutput(path: string, content: Uint8Array | string): void {
   const target = regularTarget(path);
-  if (target === undefined) writeFileSync(path, content);
+  if (target === undefined) writeInPlace(path, content);
   else replaceFile(target.path, content, target.mode);
+}
+
+/** Writes to the pipe or device at a path, or to the new file that a dangling symbolic link names. */
+function writeInPlace(path: string, content: Uint8Array | string): void {
+  // Opened first, as in replaceFile.
+  const file = openSync(path, "w", 0o666);
+  try {
+    writeFileSync(file, content);
+  } finally {
+    closeSync(file);
+  }
 }
 
 /**

@@ -60,6 +60,9 @@ Deno.test({
       chmodSync(at("new"), 0o664);
       writeOutput(at("new"), "text");
       assert.equal(statSync(at("new")).mode & 0o777, 0o664);
+      symlinkSync("named", at("dangling"));
+      writeOutput(at("dangling"), "text");
+      assert.equal(statSync(at("named")).mode & 0o777, 0o640);
       planFile(at("secret"))("text", 0o600);
       assert.equal(statSync(at("secret")).mode & 0o777, 0o600);
     } finally {

@@ -6,6 +6,8 @@ import { Buffer } from "node:buffer";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
+import { LACKS_POSIX_FILES } from "../../../tests/support/posix_files.ts";
 import { type Application, readApplication } from "./application.ts";
 import { runtimePlatform } from "./single_runtime.ts";
 import { writeApplication } from "./write_application.ts";
@@ -32,9 +34,28 @@ Deno.test("an application contains its runtime and its program", () =>
     writeApplication(path, runtime, ONE);
     assert.deepEqual(readApplication(path), ONE);
     assert.equal(readFileSync(path, "latin1").startsWith("#!runtime waft-application"), true);
-    assert.equal(statSync(path).mode & 0o777, 0o755);
+    if (!LACKS_POSIX_FILES) assert.equal(statSync(path).mode & 0o777, 0o777 & ~process.umask());
     assert.deepEqual(readdirSync(folder).sort(), ["app", "runtime"]);
   }));
+
+Deno.test({
+  name: "an application has the permissions that the umask leaves to new programs",
+  ignore: LACKS_POSIX_FILES,
+  fn: () =>
+    inFolder((folder) => {
+      const [runtime, path] = [join(folder, "runtime"), join(folder, "app")];
+      writeFileSync(runtime, "#!runtime");
+      for (const umask of [0o022, 0o077]) {
+        const before = process.umask(umask);
+        try {
+          writeApplication(path, runtime, ONE);
+        } finally {
+          process.umask(before);
+        }
+        assert.equal(statSync(path).mode & 0o777, 0o777 & ~umask);
+      }
+    }),
+});
 
 Deno.test("an application as the runtime of another one loses its program", () =>
   inFolder((folder) => {

@@ -14,6 +14,7 @@ import {
   rmSync,
   writeSync,
 } from "node:fs";
+import process from "node:process";
 import { randomHex } from "../../base/integrity.ts";
 import { type Application, MAGIC, partsOf } from "./application.ts";
 
@@ -25,7 +26,8 @@ export function writeApplication(path: string, runtime: string, application: App
   const temporary = `${path}.${randomHex(12)}.tmp`;
   try {
     copyFileSync(runtime, temporary);
-    chmodSync(temporary, 0o755);
+    // As the umask leaves them to a new program: it contains the variables of its guest.
+    chmodSync(temporary, 0o777 & ~process.umask());
     appendProgram(temporary, application);
     renameSync(temporary, path);
   } catch (error) {
