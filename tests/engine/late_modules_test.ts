@@ -17,9 +17,9 @@ const HOST_PARTS = ["engine/backend_x64/target.ts", "engine/backend_arm64/target
 
 for (
   const [entry, most] of [
-    ["engine/mod.ts", 1_125_000],
-    ["engine/webassembly/mod.ts", 1_175_000],
-    ["project/commands/run.ts", 1_300_000],
+    ["engine/mod.ts", 1_150_000],
+    ["engine/webassembly/mod.ts", 1_200_000],
+    ["project/commands/run.ts", 1_325_000],
   ] as const
 ) {
   Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {
