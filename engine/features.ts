@@ -52,6 +52,12 @@ export const PROPOSAL_ROWS = [
     default: true,
     compiled: true,
   },
+  {
+    name: "js-types",
+    title: "Types of functions, memories, tables, globals and tags in the JavaScript interface",
+    default: false,
+    compiled: true,
+  },
 ] as const satisfies readonly FeatureRow[];
 
 /** All features. New rows must be appended, because the index of a row is the number of the feature. */

@@ -40,7 +40,15 @@ import {
   settingsOf,
 } from "./settings.ts";
 import type { ExternKind } from "./wasm/module.ts";
-import { funcTypeName, I64, valTypeName } from "./wasm/types.ts";
+import {
+  type FuncType,
+  funcTypeName,
+  type GlobalType,
+  I64,
+  type MemoryType,
+  type TableType,
+  valTypeName,
+} from "./wasm/types.ts";
 
 /** The kinds of imports and exports. */
 export type ExportKind = "func" | "table" | "memory" | "global" | "tag";
@@ -136,6 +144,33 @@ export class Module {
       kind,
       type: this.#typeName(kind, index),
     }));
+  }
+
+  /**
+   * The types of the imports or exports, in order.
+   *
+   * @internal
+   */
+  externTypes(of: "imports" | "exports"): (FuncType | TableType | MemoryType | GlobalType)[] {
+    const { valid } = this.#compiled;
+    const typeOf = (kind: ExternKind, index: number) => {
+      switch (kind) {
+        case "func":
+          return valid.funcTypes[index];
+        case "table":
+          return valid.tableTypes[index];
+        case "memory":
+          return valid.memoryTypes[index];
+        case "global":
+          return valid.globalTypes[index];
+        case "tag":
+          return valid.tagTypes[index];
+      }
+    };
+    const next = { func: 0, table: 0, memory: 0, global: 0, tag: 0 };
+    return of === "imports"
+      ? valid.imports.map(({ desc: { kind } }) => typeOf(kind, next[kind]++))
+      : valid.exports.map(({ kind, index }) => typeOf(kind, index));
   }
 
   /**

@@ -70,6 +70,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/parallel/helper_threads.ts: shares": "a statistic for tests and benchmarks",
   "engine/runtime/boundary/marshal.ts: sourceAllowed": "a property of the realm",
   "engine/runtime/exceptions/exception.ts: nextTag": "identities are unique in a realm",
+  "engine/runtime/instance/func.ts: prototype": "the class of exported functions belongs to the realm",
   "engine/runtime/realm_store.ts: compiler": "one store per realm",
   "engine/runtime/realm_store.ts: storedCollector": "one store per realm",
   "engine/runtime/realm_store.ts: store": "one store per realm",

@@ -13,19 +13,11 @@ import {
 import { realmStore } from "../engine.ts";
 import { canonicalFuncTypeId } from "../wasm/subtype.ts";
 import { type FuncType, V128 } from "../wasm/types.ts";
-import { defineInterface, requireObject, Slot, toU32 } from "./interface.ts";
+import { defineInterface, requireObject, sequence, Slot, toU32 } from "./interface.ts";
 import { valueType } from "./value_types.ts";
 
 /** Internal slots of tags. */
 export const TAGS: Slot<Tag, RuntimeTag> = new Slot("Tag");
-
-/** The iterable `value` as an array. */
-function sequence(value: unknown, where: string): unknown[] {
-  if ((typeof value !== "object" && typeof value !== "function") || value === null || !(Symbol.iterator in value)) {
-    throw new TypeError(`${where} must be iterable`);
-  }
-  return [...value as Iterable<unknown>];
-}
 
 /** Identifies a kind of exception. */
 export class Tag {

@@ -36,13 +36,20 @@ export class Global {
   get value(): unknown {
     return GLOBALS.require(this, "get WebAssembly.Global.value: the receiver").value;
   }
-
-  set value(value: unknown) {
-    const global = GLOBALS.require(this, "set WebAssembly.Global.value: the receiver");
-    if (!global[EXTERN].type.mutable) throw new TypeError("set WebAssembly.Global.value: the global is immutable");
-    global.value = value;
-  }
 }
+
+/** The setter of `value`. Unlike one of a class, it can require an argument, as Web IDL does. */
+const SETTER = {
+  "set value"(this: unknown, ...given: unknown[]): void {
+    const where = "set WebAssembly.Global.value";
+    const global = GLOBALS.require(this, `${where}: the receiver`);
+    if (given.length === 0) throw new TypeError(`${where}: a value is required`);
+    if (!global[EXTERN].type.mutable) throw new TypeError(`${where}: the global is immutable`);
+    global.value = given[0];
+  },
+}["set value"];
+Object.defineProperty(SETTER, "length", { value: 1, configurable: true });
+Object.defineProperty(Global.prototype, "value", { set: SETTER });
 
 /** The object for a global of the engine. */
 export function globalObject(inner: ExternGlobal): Global {

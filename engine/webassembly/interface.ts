@@ -70,6 +70,14 @@ export function requireObject(value: unknown, where: string): Record<string, unk
   return value as Record<string, unknown>;
 }
 
+/** The iterable `value` as an array. */
+export function sequence(value: unknown, where: string): unknown[] {
+  if ((typeof value !== "object" && typeof value !== "function") || value === null || !(Symbol.iterator in value)) {
+    throw new TypeError(`${where} must be iterable`);
+  }
+  return [...value as Iterable<unknown>];
+}
+
 /** `[EnforceRange] unsigned long`. */
 export function toU32(value: unknown, where: string): number {
   const number = Math.trunc(Number(typeof value === "bigint" ? refuseBigInt(where) : value));
@@ -101,6 +109,9 @@ export function fromAddress(value: number, wide: boolean): number | bigint {
   return wide ? BigInt(value) : value;
 }
 
+/** The form of descriptors: with type reflection `minimum` may stand for `initial`. */
+export const descriptorForm = { reflects: false };
+
 /** Sizes of memories and tables. */
 interface SizeDescriptor {
   wide: boolean;
@@ -126,8 +137,15 @@ export function readSizes(
     const text = `${where}: the property '${name}'`;
     return wide ? toU64(value, text) : BigInt(toU32(value, text));
   };
-  const min = size("initial");
+  let min = size("initial");
   const max = size("maximum");
+  if (descriptorForm.reflects) {
+    const minimum = size("minimum");
+    if (min !== undefined && minimum !== undefined) {
+      throw new TypeError(`${where}: the properties 'initial' and 'minimum' exclude each other`);
+    }
+    min ??= minimum;
+  }
   if (min === undefined) throw new TypeError(`${where}: the property 'initial' is required`);
   if (min > most(wide)) throw new RangeError(`${where}: the property 'initial' must be at most ${most(wide)}`);
   if (max !== undefined && max < min) {

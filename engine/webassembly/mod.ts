@@ -18,10 +18,11 @@ import { Exception, JSTag, Tag } from "./exception.ts";
 import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
 import { Memory } from "./memory.ts";
-import { type CompileOptions, configure, Module } from "./module.ts";
+import { type CompileOptions, configureModules, Module } from "./module.ts";
 import { patchWebMessages } from "./patches.ts";
 import { PROMISING, Suspending } from "./suspending.ts";
 import { Table } from "./table.ts";
+import { reflectTypes } from "./type_reflection.ts";
 
 const INTERFACES = {
   Module,
@@ -56,7 +57,26 @@ function makeNamespace(): Namespace {
 
 patchWebMessages();
 
-export { type CompileOptions, configure };
+export { type CompileOptions };
+
+/**
+ * Sets the compile options for the modules of the namespace, such as the cache directory, and its features. Throws an
+ * Error once a module exists.
+ *
+ * @example
+ * ```ts
+ * import { configure, WebAssembly } from "@waft/engine/webassembly";
+ * import { tmpdir } from "node:os";
+ * import { join } from "node:path";
+ *
+ * configure({ cache: { directory: join(tmpdir(), "waft-example-cache") } });
+ * new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // compiled once, for all processes of this user
+ * ```
+ */
+export function configure(wanted: CompileOptions): void {
+  configureModules(wanted);
+  if (wanted.features?.["js-types"] === true) reflectTypes(WebAssembly);
+}
 
 /**
  * The replacement for the global `WebAssembly`. Assign it to `globalThis.WebAssembly` for packages that use only the

@@ -30,7 +30,7 @@ export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
 /** Compile options for the modules of the namespace; they are a subset of an engine's options. */
 export type CompileOptions = Pick<
   EngineOptions,
-  "bounds" | "cache" | "optimizations" | "parallel" | "perfMap" | "tier"
+  "bounds" | "cache" | "features" | "optimizations" | "parallel" | "perfMap" | "tier"
 >;
 
 /** The options of `configure`. */
@@ -43,21 +43,8 @@ function theEngine(): Engine {
   return engine ??= new Engine({ ...options, limits: moduleLimits });
 }
 
-/**
- * Sets the compile options for the modules of the namespace, such as the cache directory. Throws an Error once a module
- * exists.
- *
- * @example
- * ```ts
- * import { configure, WebAssembly } from "@waft/engine/webassembly";
- * import { tmpdir } from "node:os";
- * import { join } from "node:path";
- *
- * configure({ cache: { directory: join(tmpdir(), "waft-example-cache") } });
- * new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0)); // compiled once, for all processes of this user
- * ```
- */
-export function configure(wanted: CompileOptions): void {
+/** Sets the compile options for the modules of the namespace. Throws an Error once a module exists. */
+export function configureModules(wanted: CompileOptions): void {
   if (engine !== undefined) throw new Error("configure() must be called before the first module is compiled");
   options = { ...wanted };
 }
@@ -114,6 +101,14 @@ const KINDS: Readonly<Record<ExternKind, string>> = {
   tag: "tag",
 };
 
+/** The types in lists of imports and exports; `shown` makes them, if type reflection is on. */
+export const externTypes: { shown: ((kind: ExternKind, type: unknown) => object) | undefined } = { shown: undefined };
+
+/** The property `type` of an entry, if type reflection is on. */
+function shownType(kind: ExternKind, types: readonly unknown[], index: number): { type?: object } {
+  return externTypes.shown === undefined ? {} : { type: externTypes.shown(kind, types[index]) };
+}
+
 /** A compiled module. */
 export class Module {
   constructor(bytes: unknown, ...options: unknown[]) {
@@ -125,14 +120,17 @@ export class Module {
   /** The exports of a module, in order. */
   static exports(module: unknown): { name: string; kind: string }[] {
     const { module: inner } = MODULES.require(module, "WebAssembly.Module.exports(): the first argument");
-    return inner.exports.map(({ name, kind }) => ({ name, kind: KINDS[kind] }));
+    const types = inner.externTypes("exports");
+    return inner.exports.map(({ name, kind }, i) => ({ name, kind: KINDS[kind], ...shownType(kind, types, i) }));
   }
 
   /** The imports of a module, in order, without those that its compile options provide. */
   static imports(module: unknown): { module: string; name: string; kind: string }[] {
     const { module: inner, strings } = MODULES.require(module, "WebAssembly.Module.imports(): the first argument");
-    return inner.imports.filter((entry) => !isProvided(strings, entry.module))
-      .map(({ module, name, kind }) => ({ module, name, kind: KINDS[kind] }));
+    const types = inner.externTypes("imports");
+    return inner.imports
+      .map(({ module, name, kind }, i) => ({ module, name, kind: KINDS[kind], ...shownType(kind, types, i) }))
+      .filter((entry) => !isProvided(strings, entry.module));
   }
 
   /** Copies of the custom sections called `name`. */

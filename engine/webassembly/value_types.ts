@@ -2,6 +2,7 @@
  * The names of value types in the JavaScript API ("ToValueType"), one row each: those of the specification, and the
  * abstract heap types that V8 accepts too.
  */
+import { descriptorForm } from "./interface.ts";
 import { EXTERNREF, F32, F64, FUNCREF, HEAP, I32, I64, isRef, refType, V128, type ValType } from "../wasm/types.ts";
 
 const TYPES: Readonly<Record<string, ValType>> = {
@@ -22,7 +23,9 @@ const TYPES: Readonly<Record<string, ValType>> = {
 /** The value type called `name`. Throws TypeError when there is none. */
 export function valueType(name: unknown, where: string): ValType {
   const text = String(name);
-  const type = Object.hasOwn(TYPES, text) ? TYPES[text] : undefined;
+  // Types that type reflection shows can be given back.
+  const known = descriptorForm.reflects && text === "funcref" ? "anyfunc" : text;
+  const type = Object.hasOwn(TYPES, known) ? TYPES[known] : undefined;
   if (type === undefined) {
     throw new TypeError(`${where} must be one of ${Object.keys(TYPES).join(", ")}, not "${text}"`);
   }

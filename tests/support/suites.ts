@@ -25,6 +25,8 @@ export interface Suite {
   readonly omitted: readonly string[];
   /** The scripts of the suite, if the folder has others. */
   readonly only?: readonly string[];
+  /** The ending of the scripts' names, if it is not that of the specification's format. */
+  readonly form?: ".js";
   /** A script that is present if the suite is. */
   readonly probe: string;
   /** Candidates for the folder of the scripts, relative to the suite's; absent means the suite's folder itself. */
@@ -77,10 +79,20 @@ export const SUITES: readonly Suite[] = [
     only: ["wide-arithmetic.wast"],
     digest: "89d881c59cca9b3a2b8035421179d9e27add492032b27e6c33457cf2430e1246",
   }),
+  {
+    ...proposal({
+      name: "js-types",
+      commit: "6c14e269876a47b24bd99d470ea78f7a0b244b1e",
+      probe: "function/constructor.tentative.any.js",
+      scripts: ["test/js-api"],
+      digest: "4f017a3b9302b25a6ce755cee2efce5451b1f18a0f5b89b2ee0736213c0271f4",
+    }),
+    form: ".js",
+  },
 ];
 
 /** The suites that are scripts in the specification's format: its own, and those of proposals. */
-const SPEC_SUITES = SUITES.filter(({ name, proposal }) => name === "wasm" || proposal);
+const SPEC_SUITES = SUITES.filter(({ name, proposal, form }) => form === undefined && (name === "wasm" || proposal));
 
 const FETCHED = fileURLToPath(new URL("../../.cache/suites/", import.meta.url));
 
@@ -127,7 +139,7 @@ export function suiteHint({ variable }: Suite): string {
 export function scriptNames(suite: Suite, folder: string = suiteFolder(suite)): string[] {
   return readdirSync(scriptFolder(suite, folder), { recursive: true, encoding: "utf8" })
     .map((name) => name.replaceAll("\\", "/"))
-    .filter((name) => name.endsWith(".wast") && (suite.only?.includes(name) ?? true))
+    .filter((name) => name.endsWith(suite.form ?? ".wast") && (suite.only?.includes(name) ?? true))
     .filter((name) => !suite.omitted.some((prefix) => name.startsWith(`${prefix}/`)))
     .sort((a, b) => a < b ? -1 : 1);
 }

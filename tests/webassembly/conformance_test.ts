@@ -31,6 +31,7 @@ const DIFFERENCES: Readonly<Record<string, readonly [outcome: unknown, reason: s
     "Web IDL: a sequence is anything iterable; V8 reads length and elements",
   ],
   "a payload with a length that is not iterable": ["TypeError", "the same"],
+  "setters without an argument": ["TypeError", "Web IDL: the function of a setter requires its argument"],
 };
 
 /** Whether the host's own namespace defines the expected outcomes. */

@@ -134,6 +134,7 @@ export const FEATURE_THREADS: i32 = 15;
 export const FEATURE_TYPED_FUNCTION_REFERENCES: i32 = 16;
 export const FEATURE_WIDE_ARITHMETIC: i32 = 17;
 export const FEATURE_COMPACT_IMPORT_SECTION: i32 = 18;
+export const FEATURE_JS_TYPES: i32 = 19;
 export const SHARED_ABS32: i32 = 0;
 export const SHARED_ABS64: i32 = 16;
 export const SHARED_SIGN32: i32 = 32;

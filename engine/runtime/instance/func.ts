@@ -25,9 +25,18 @@ export function funcInfo(value: unknown): FuncInfo | undefined {
   return typeof value === "function" ? INFOS.get(value) : undefined;
 }
 
+/** The prototype of exported functions, unless it is Function.prototype. */
+let prototype: object | undefined;
+
+/** Sets the prototype of the exported functions that are made from now on. */
+export function givePrototype(given: object): void {
+  prototype = given;
+}
+
 /** Registers `fn` as the exported function of `info`. */
 export function registerFunc(fn: (...args: unknown[]) => unknown, info: FuncInfo): void {
   Object.defineProperty(fn, "name", { value: String(info.funcIndex), configurable: true });
   Object.defineProperty(fn, "length", { value: info.type.params.length, configurable: true });
+  if (prototype !== undefined) Object.setPrototypeOf(fn, prototype);
   INFOS.set(fn, info);
 }
