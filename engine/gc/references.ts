@@ -22,6 +22,8 @@ export interface Sharer {
   keepsAlive(other: Sharer): boolean;
   /** Others that it keeps alive until a sweep finds no reference to them (runtime/instance/reference_edges.ts). */
   targets: Set<Sharer> | undefined;
+  /** Values that its references lead to and that a sweep has left to it to keep alive. */
+  values: Set<object> | undefined;
 }
 
 interface Holder {

@@ -66,14 +66,17 @@ const PLACES: Readonly<Record<string, (value: object) => void>> = (() => {
   };
 })();
 
+let collected = 0;
+// A registry that is garbage itself reports nothing.
+const REGISTRY = new FinalizationRegistry(() => collected++);
+
 for (const [place, put] of Object.entries(PLACES)) {
   Deno.test(`values that were in ${place} are collected, without further calls`, async () => {
     const count = 600;
-    let collected = 0;
-    const registry = new FinalizationRegistry(() => collected++);
+    collected = 0;
     for (let k = 0; k < count; k++) {
       const value = { k };
-      registry.register(value, undefined);
+      REGISTRY.register(value, undefined);
       put(value);
     }
     await settle();
@@ -81,3 +84,83 @@ for (const [place, put] of Object.entries(PLACES)) {
     assert.ok(collected > count - 100, `${collected} of ${count}`);
   });
 }
+
+/** Ways in which an instance, and values of the host, hold themselves. */
+const CYCLES: Readonly<
+  Record<string, (exports: Functions & { table: { set(index: number, value: unknown): void } }) => void>
+> = {
+  "its table": (exports) => exports.table.set(1, { exports }),
+  "its global": (exports) => void exports["keep"]({ exports }),
+  "an exnref": (exports) => void exports["catch"]({ exports }),
+  "an exnref of a JavaScript error": (exports) =>
+    void exports["catchError"](() => {
+      throw Object.assign(new Error("kept"), { exports });
+    }),
+};
+
+const HOLDER = engine.compile(`(module (type $call (func)) (import "h" "call" (func $host (param externref)))
+  (tag $t (param externref)) (table (export "table") 2 externref)
+  (global $held (mut externref) (ref.null extern)) (global $e (mut exnref) (ref.null exn))
+  (func (export "keep") (param externref) (global.set $held (local.get 0)))
+  (func (export "held") (result externref) (global.get $held))
+  (func (export "catch") (param externref) (global.set $e
+    (block $h (result exnref) (try_table (catch_all_ref $h) (throw $t (local.get 0))) unreachable)))
+  (func (export "catchError") (param externref) (global.set $e
+    (block $h (result exnref) (try_table (catch_all_ref $h) (call $host (local.get 0))) unreachable)))
+  (func (export "rethrow") (throw_ref (global.get $e)))
+  (func (export "caught") (result externref)
+    (block $h (result externref) (try_table (catch $t $h) (throw_ref (global.get $e))) unreachable)))`);
+const HELD_IMPORTS = { h: { call: (f: () => void) => f() } };
+const makeHolder = () => HOLDER.instantiate({}, HELD_IMPORTS).exports as never as Parameters<typeof CYCLES[string]>[0];
+
+/** Collects and sweeps, more than once: a sweep leaves to an instance what the next collection finds. */
+async function sweepOften(): Promise<void> {
+  const { thread } = realmStore();
+  for (let round = 0; round < 2; round++) {
+    thread.sweepDue = true;
+    thread.services.atSafepoint();
+    await settle();
+  }
+}
+
+for (const [way, hold] of Object.entries(CYCLES)) {
+  Deno.test(`an instance that holds itself by ${way} is collected`, async () => {
+    await sweepOften();
+    const before = realmStore().openInstances;
+    for (let k = 0; k < COUNT; k++) hold(makeHolder());
+    await sweepOften();
+    const left = realmStore().openInstances - before;
+    assert.ok(left < COUNT / 4, `${left} of ${COUNT} instances are left`);
+  });
+}
+
+Deno.test("values that a living instance holds stay, with their identity, whoever gets them next", async () => {
+  const kept = Array.from({ length: 20 }, () => {
+    const holder = makeHolder();
+    for (const hold of Object.values(CYCLES)) hold(holder);
+    holder["catch"]({ holder });
+    return holder;
+  });
+  const receiver = makeHolder();
+  for (let round = 0; round < 2; round++) {
+    await sweepOften();
+    for (const holder of kept) {
+      assert.equal((holder["held"]() as { exports: unknown }).exports, holder);
+      assert.equal((holder["caught"]() as { holder: unknown }).holder, holder);
+      assert.equal((holder.table as never as { get(index: number): { exports: unknown } }).get(1).exports, holder);
+      assert.throws(() => holder["rethrow"](), (error: { payload: [unknown] }) => {
+        return error.payload[0] === holder["caught"]();
+      });
+    }
+  }
+  receiver["keep"](kept[3]["held"]());
+  receiver["catchError"](() => kept[4]["rethrow"]());
+  await sweepOften();
+  kept[3]["keep"](null);
+  kept[4]["catch"](null);
+  await sweepOften();
+  assert.equal((receiver["held"]() as { exports: unknown }).exports, kept[3]);
+  assert.throws(() => receiver["rethrow"](), (error: { payload: [{ holder: unknown }] }) => {
+    return error.payload[0].holder === kept[4];
+  });
+});

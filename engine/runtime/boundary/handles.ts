@@ -6,6 +6,9 @@
  * Numbers are freed by mark and sweep. The store marks the reachable references, or the garbage collector does so if
  * the program uses the garbage-collected heap.
  *
+ * A table keeps its values alive, except those that it was told to hold weakly, because objects of JavaScript that
+ * mirror the references hold them (instance/reference_edges.ts). It holds such a value strongly again once it is used.
+ *
  * Invariant: a value has one number while it is in the table. Strings are exempt: equal strings are indistinguishable,
  * and a lookup would hash the whole text each time that a program appends a character.
  *
@@ -42,9 +45,16 @@ const MAX_HANDLES = 2 ** 29;
 const FREE = Symbol("free");
 /** The table entry of a number of machine code that is free, or whose string JavaScript has not read yet. */
 const NATIVE = Symbol("native");
+/** The table entry of a value that the table holds weakly. */
+const WEAK = Symbol("weak");
 
 function keyOf(value: unknown): unknown {
   return Object.is(value, -0) ? NEGATIVE_ZERO : value;
+}
+
+/** True if a value can be held weakly. */
+function isHoldable(value: unknown): value is object {
+  return typeof value === "object" && value !== null || typeof value === "function";
 }
 
 export class HandleTable {
@@ -53,6 +63,9 @@ export class HandleTable {
   #marks: Uint8Array = new Uint8Array(64);
   #free: number[] = [];
   readonly #ids = new Map<unknown, number>();
+  /** The values held weakly by number, and their numbers. */
+  readonly #weak = new Map<number, WeakRef<object>>();
+  readonly #weakIds = new WeakMap<object, number>();
   /** The number of values with identity that the last sweep left. */
   #kept = 0;
   #threshold = MIN_HANDLES;
@@ -79,12 +92,54 @@ export class HandleTable {
       return this.#put(value) * 8 + this.#tag;
     }
     const key = keyOf(value);
-    let id = this.#ids.get(key);
+    let id = this.#ids.get(key) ?? this.#usedWeakly(value);
     if (id === undefined) {
       id = this.#put(value);
       this.#ids.set(key, id);
     }
     return id * 8 + this.#tag;
+  }
+
+  /** The number of a value that was held weakly and is held strongly now; undefined for any other value. */
+  #usedWeakly(value: unknown): number | undefined {
+    if (this.#weak.size === 0 || !isHoldable(value)) return undefined;
+    const id = this.#weakIds.get(value);
+    if (id !== undefined) this.#strengthen(id, value);
+    return id;
+  }
+
+  #strengthen(id: number, value: object): void {
+    this.#values[id] = value;
+    this.#ids.set(value, id);
+    this.#weak.delete(id);
+    this.#weakIds.delete(value);
+  }
+
+  /** Uses the value of a number that is held weakly; undefined if it is gone, as is everything that refers to it. */
+  #useWeak(id: number): object | undefined {
+    const value = this.#weak.get(id)!.deref();
+    if (value !== undefined) this.#strengthen(id, value);
+    return value;
+  }
+
+  /**
+   * Holds the value of a reference weakly until it is used. Returns the value; undefined if it cannot be held weakly.
+   */
+  weaken(word: number): object | undefined {
+    const id = (word - this.#tag) / 8;
+    const value = this.#values[id];
+    if (value === WEAK) return this.#weak.get(id)!.deref();
+    if (!isHoldable(value)) return undefined;
+    this.#values[id] = WEAK;
+    this.#weak.set(id, new WeakRef(value));
+    this.#weakIds.set(value, id);
+    this.#ids.delete(value);
+    return value;
+  }
+
+  /** Holds all values strongly. */
+  strengthenAll(): void {
+    for (const id of [...this.#weak.keys()]) this.#useWeak(id);
   }
 
   #put(value: unknown): number {
@@ -134,14 +189,14 @@ export class HandleTable {
 
   /** True if the value is in the table. Always false for strings. */
   has(value: unknown): boolean {
-    return this.#ids.has(keyOf(value));
+    return this.#ids.has(keyOf(value)) || this.#weak.size > 0 && isHoldable(value) && this.#weakIds.has(value);
   }
 
   /** The value of a reference. */
   valueOf(word: number): unknown {
     if (word === 0) return null;
     const value = this.#values[word >>> 3];
-    return value === NATIVE ? this.#materialize(word >>> 3) : value;
+    return value === NATIVE ? this.#materialize(word >>> 3) : value === WEAK ? this.#useWeak(word >>> 3) : value;
   }
 
   /** True if `word` is a reference of this table's kind. */
@@ -149,9 +204,10 @@ export class HandleTable {
     return (word & REF_TAG_MASK) === this.#tag;
   }
 
-  /** The value with number `id`; undefined if the number is free. */
+  /** The value with number `id`; undefined if the number is free. Does not count as a use. */
   valueAt(id: number): unknown {
     const value = this.#values[id];
+    if (value === WEAK) return this.#weak.get(id)!.deref();
     return value === FREE ? undefined : value === NATIVE ? this.#materialize(id) : value;
   }
 
@@ -172,17 +228,17 @@ export class HandleTable {
 
   /** The number of values with identity. */
   get identities(): number {
-    return this.#ids.size;
+    return this.#ids.size + this.#weak.size;
   }
 
   /** The number of values with identity that were added since the last sweep. */
   get added(): number {
-    return this.#ids.size - this.#kept;
+    return this.identities - this.#kept;
   }
 
   /** True if a sweep is due. */
   get full(): boolean {
-    return this.#ids.size >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
+    return this.identities >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
       this.#strings?.full === true;
   }
 
@@ -223,7 +279,7 @@ export class HandleTable {
     this.#sweepRange(marks, first, count);
     const least = strings === undefined ? MIN_WITH_STRINGS : MIN_WITH_NATIVE_STRINGS;
     const perHeap = heapBytes / HEAP_BYTES_PER_STRING;
-    this.#kept = this.#ids.size;
+    this.#kept = this.identities;
     this.#threshold = Math.max(MIN_HANDLES, this.#kept * 2);
     this.#thresholdWithStrings = Math.max(least, this.size * 2, perHeap);
     this.#text = 0;
@@ -242,11 +298,18 @@ export class HandleTable {
       if (marks[id] !== 0) continue;
       const value = values[id];
       if (value === FREE) continue;
-      if (typeof value !== "string") this.#ids.delete(keyOf(value));
+      if (value === WEAK) this.#dropWeak(id);
+      else if (typeof value !== "string") this.#ids.delete(keyOf(value));
       values[id] = FREE;
       free.push(id);
       strings?.leave(id);
     }
+  }
+
+  #dropWeak(id: number): void {
+    const value = this.#weak.get(id)!.deref();
+    if (value !== undefined) this.#weakIds.delete(value);
+    this.#weak.delete(id);
   }
 
   /** Drops the JavaScript copy of an unreachable string of machine code. */

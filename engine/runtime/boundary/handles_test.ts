@@ -75,3 +75,29 @@ Deno.test("numbers stay below the limit", () => {
   handles.sweep((mark) => mark(first));
   assert.equal(handles.handleOf({}) >>> 3, 2, "a freed number is reused");
 });
+
+Deno.test("values held weakly keep their numbers, are held strongly once used, and count like others", () => {
+  const table = new HandleTable(TAG);
+  const values = [{}, () => {}, [1]];
+  const words = values.map((value) => table.handleOf(value));
+  const [text, number] = [table.handleOf("text"), table.handleOf(1.5)];
+  assert.deepEqual(words.map((word) => table.weaken(word)), values);
+  assert.deepEqual([table.weaken(text), table.weaken(number)], [undefined, undefined], "they are not objects");
+  assert.deepEqual([table.size, table.identities], [5, 4]);
+  assert.ok(values.every((value) => table.has(value)));
+  assert.equal(table.weaken(words[0]), values[0]);
+  assert.equal(table.handleOf(values[0]), words[0]);
+  assert.equal(table.valueOf(words[1]), values[1]);
+  assert.equal(table.valueAt(words[2] >> 3), values[2]);
+  assert.equal(table.identities, 4);
+  table.sweep((mark) => mark(words[0]));
+  assert.deepEqual([table.size, table.identities], [1, 1]);
+  assert.deepEqual([...table.values()], [values[0]]);
+  assert.ok(!table.has(values[1]) && !table.has(values[2]), "weak or not, unmarked values are freed");
+  const again = table.handleOf(values[2]);
+  assert.equal(table.valueOf(again), values[2]);
+  table.weaken(again);
+  table.weaken(words[0]);
+  table.strengthenAll();
+  assert.deepEqual([table.valueOf(again), table.valueOf(words[0])], [values[2], values[0]]);
+});

@@ -130,6 +130,8 @@ export class Tag {
   readonly #retained: Set<Sharer> = new Set();
   /** @internal */
   targets: Set<Sharer> | undefined;
+  /** @internal */
+  values: Set<object> | undefined;
 
   /**
    * The instances and others that share the references of its payloads.

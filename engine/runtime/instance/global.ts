@@ -45,6 +45,7 @@ export class Global {
   }
   readonly #retained: Set<Sharer> = new Set();
   targets: Set<Sharer> | undefined;
+  values: Set<object> | undefined;
 
   /** The instances and others that share its reference; none of a number or a function. */
   sharers(): Iterable<unknown> {

@@ -86,6 +86,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Other objects that must live as long as the instance. */
   readonly retained: Set<unknown> = new Set();
   targets: Set<Sharer> | undefined;
+  values: Set<object> | undefined;
   /** Conversion of references between JavaScript and its code. */
   readonly boundary: Boundary;
   /** By index of an element segment that is neither active nor dropped: its references, once evaluated. */
@@ -357,13 +358,10 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   /** Marks every exnref in its globals, its tables and the state that `reset` restores; ignores other references. */
-  markExceptions(mark: (handle: number) => void): void {
-    if (this.startState !== undefined) visitState(this.module, this.startState, mark);
-    for (const { type, region, offset } of this.globals) if (isException(type.type)) mark(region.word(offset));
-    for (const table of this.tables) {
-      if (!isException(table.type.element)) continue;
-      for (let i = 0; i < table.length; i++) mark(table.get(i));
-    }
+  markExceptions(mark: (word: number, holder: Sharer) => void): void {
+    if (this.startState !== undefined) visitState(this.module, this.startState, (word) => mark(word, this));
+    for (const global of this.globals) if (isException(global.type.type)) global.markReferences(mark);
+    for (const table of this.tables) if (isException(table.type.element)) table.markReferences(mark);
   }
 
   /** Runs the builtin for which compiled code parked. Arguments and results are in the slots. */

@@ -28,7 +28,7 @@ import type { Instance } from "./instance.ts";
 import { PROT } from "../../host/host.ts";
 import { SystemError } from "../../host/system_error.ts";
 import type { ImageReferences } from "../code/image_references.ts";
-import { ReferenceEdges } from "./reference_edges.ts";
+import { FoundReferences, ReferenceEdges } from "./reference_edges.ts";
 import { ModuleMap } from "../code/module_map.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
 import type { Memory } from "../memory/memory.ts";
@@ -163,6 +163,9 @@ export class Store implements ReferenceBoundary {
       visitException: (number, word) =>
         (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
       marked: (host, exceptions) => {
+        this.thread.handles.strengthenAll();
+        this.thread.exceptions.strengthenAll();
+        this.#edges.releaseValues();
         this.thread.handles.sweepUnmarked(host, this.heap.statistics.liveBytes);
         this.thread.records.visitRoots((word) => this.thread.exceptions.keep(exceptions, word));
         this.thread.exceptions.sweepUnmarked(exceptions);
@@ -459,28 +462,34 @@ export class Store implements ReferenceBoundary {
    * Frees unreachable exceptions, also while compiled code is parked: its live references are on its stack, because no
    * register survives a call. A word that happens to equal an exnref may retain an unreachable exception.
    */
-  #sweepExceptions(isDue = this.thread.exceptions.full): void {
+  #sweepExceptions(found?: FoundReferences): void {
     const { exceptions } = this.thread;
-    if (!isDue) return;
+    if (found === undefined && !exceptions.full) return;
     if (this.heap.isOpen) return this.heap.collect();
     exceptions.sweep((keep) => {
       const marked = new Set<number>();
-      const mark = (word: number) => {
-        if (!exceptions.owns(word) || marked.has(word)) return;
+      const mark = (word: number, holder?: Sharer) => {
+        if (!exceptions.owns(word)) return;
+        found?.add(word, holder);
+        if (marked.has(word)) return;
         marked.add(word);
         keep(word);
       };
+      const root = (word: number) => mark(word);
       for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
-      this.#caught?.visitReferences(mark);
-      this.thread.records.visitRoots(mark);
-      for (const { words } of this.#heldPayloads()) words.forEach(mark);
+      this.#caught?.visitReferences(root);
+      this.thread.records.visitRoots(root);
+      for (const { words, tag } of this.#heldPayloads()) words.forEach((word) => mark(word, tag.deref()));
       for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
           if (u32[at + 1] === 0) mark(u32[at]);
         }
       }
       // The iteration includes words that it adds to the set.
-      for (const word of marked) (exceptions.valueOf(word) as Exception | undefined)?.visitReferences(mark);
+      for (const word of marked) {
+        const exception = exceptions.valueAt((word - REF_TAG.EXCEPTION) / 8) as Exception | undefined;
+        exception?.visitReferences((word) => mark(word, exception.tag));
+      }
     });
   }
 
@@ -501,9 +510,7 @@ export class Store implements ReferenceBoundary {
   /** Sweeps outside of calls, or at the end of the running one. */
   #sweepAll(): void {
     this.thread.sweepDue = true;
-    if (this.thread.depth > 0) return;
-    if (!this.heap.isOpen) this.#sweepExceptions(true);
-    this.#sweep();
+    if (this.thread.depth === 0) this.#sweep();
   }
 
   /** Called before JavaScript itself stores a reference: frees unreachable values if there are too many. */
@@ -533,14 +540,15 @@ export class Store implements ReferenceBoundary {
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(mark);
       this.#caught?.visitReferences(mark);
       for (const { words } of this.#heldPayloads()) words.forEach(mark);
-      for (const exception of thread.exceptions.values()) (exception as Exception).visitReferences(mark);
+      for (const value of thread.exceptions.values()) (value as Exception | undefined)?.visitReferences(mark);
     });
   }
 
   /**
    * Frees unreachable host handles, and the instances of unreachable functions. Only at a safepoint, where the roots
    * are globals, tables and the frames of suspended calls. Those frames are scanned conservatively for handles but not
-   * for functions; instead, all instances are kept while calls are suspended.
+   * for functions; instead, all instances are kept while calls are suspended. Otherwise values that globals, tables and
+   * exceptions refer to are left to them, so that their cycles with the program's objects are collected.
    */
   #sweep(): void {
     if (this.heap.isOpen) {
@@ -548,22 +556,25 @@ export class Store implements ReferenceBoundary {
       this.heap.collect();
       return;
     }
-    this.#sweepExceptions();
-    if (!this.thread.sweepDue) return;
+    if (!this.thread.sweepDue) return this.#sweepExceptions();
     this.thread.sweepDue = false;
     const { suspended, exceptions, handles } = this.thread;
-    if (suspended.size === 0) this.#edges.clear();
+    const found = suspended.size === 0 ? new FoundReferences() : undefined;
+    if (found !== undefined) this.#edges.clear();
+    this.#sweepExceptions(found);
     handles.sweep((mark) => {
       const markWord = (word: number, holder: Sharer | undefined) => {
-        if ((word & REF_TAG_MASK) !== 0) mark(word);
-        else if (word !== 0 && holder !== undefined) this.#connectRecord(holder, word);
+        if (handles.owns(word)) {
+          mark(word);
+          found?.add(word, holder);
+        } else if ((word & REF_TAG_MASK) === 0 && word !== 0 && holder !== undefined) this.#connectRecord(holder, word);
       };
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
       for (const { words, tag } of this.#heldPayloads()) words.forEach((word) => markWord(word, tag.deref()));
       for (const value of exceptions.values()) {
-        const exception = value as Exception;
-        exception.visitReferences((word) => markWord(word, exception.tag));
+        const exception = value as Exception | undefined;
+        exception?.visitReferences((word) => markWord(word, exception.tag));
       }
       for (const { block: { region: { u32 }, offset }, bytes } of suspended) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
@@ -571,6 +582,7 @@ export class Store implements ReferenceBoundary {
         }
       }
     });
+    for (const table of [handles, exceptions]) found?.leaveToHolders(table, this.#edges);
     this.#edges.settle();
     this.#forgetHostObjects();
   }

@@ -53,6 +53,7 @@ export class Table {
   }
   readonly #retained: Set<Sharer> = new Set();
   targets: Set<Sharer> | undefined;
+  values: Set<object> | undefined;
 
   /** The instances and others that share its references. */
   sharers(): Iterable<unknown> {
