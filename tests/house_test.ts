@@ -209,6 +209,18 @@ Deno.test("variables at module level have a reason", () => {
   assert.deepEqual(found.sort(), Object.keys(REALM_STATE).sort());
 });
 
+Deno.test("loops over the names of an object read own properties", () => {
+  // Programs add enumerable properties to Object.prototype, which for…in would read.
+  const found: string[] = [];
+  for (const [path, text] of TEXTS) {
+    if (!path.endsWith(".ts") || !/^(?:engine|component|project|registry)\//.test(path)) continue;
+    for (const [loop] of withoutComments(text).matchAll(/\bfor \((?:const|let|var) \w+ in .*/g)) {
+      found.push(`${path}: ${loop}`);
+    }
+  }
+  assert.deepEqual(found, []);
+});
+
 Deno.test("every file begins with a comment about its content", () => {
   const without = [...TEXTS].filter(([, text]) => !/^(?:#!.*\n+)?(?:\/\/|\/\*\*)/.test(text)).map(([path]) => path);
   assert.deepEqual(without, []);

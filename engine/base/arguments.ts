@@ -59,9 +59,14 @@ export function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-/** Throws for names that are not in `known`: a misspelled option must not be ignored. */
+/**
+ * Throws for names that are not in `known`: a misspelled option must not be ignored. Only own properties count, since
+ * programs add enumerable ones to Object.prototype.
+ */
 export function requireKnownNames(what: string, given: object, known: object): void {
-  for (const name in given) if (!Object.hasOwn(known, name)) throw unknownName(what, name, Object.keys(known));
+  for (const name of Object.keys(given)) {
+    if (!Object.hasOwn(known, name)) throw unknownName(what, name, Object.keys(known));
+  }
 }
 
 /** The error for an unknown name. */

@@ -106,13 +106,13 @@ function keepsGetter(): boolean {
 export function prepareStack(): number | undefined {
   const host = Error as Capturing;
   const { stackTraceLimit } = host;
-  if (stackTraceLimit !== undefined) host.stackTraceLimit = keepsGetter() ? stackTraceLimit + OWN_FRAMES : 0;
+  if (stackTraceLimit !== undefined) limitStacks(keepsGetter() ? stackTraceLimit + OWN_FRAMES : 0);
   return stackTraceLimit;
 }
 
-/** Restores the limit of stack frames. */
+/** Sets or restores the limit of stack frames; a frozen Error keeps its own. */
 export function limitStacks(limit: number | undefined): void {
-  if (limit !== undefined) (Error as Capturing).stackTraceLimit = limit;
+  if (limit !== undefined) Reflect.set(Error, "stackTraceLimit", limit);
 }
 
 /** The stack that a prepared error has captured, otherwise the current stack. It is formatted when it is read. */
@@ -142,9 +142,9 @@ function captureNative(): { readonly stack?: string } {
   if (host.captureStackTrace === undefined) return new Error();
   const limit = host.stackTraceLimit;
   const holder = {};
-  if (limit !== undefined) host.stackTraceLimit = limit + OWN_FRAMES;
+  if (limit !== undefined) limitStacks(limit + OWN_FRAMES);
   host.captureStackTrace(holder);
-  if (limit !== undefined) host.stackTraceLimit = limit;
+  limitStacks(limit);
   return holder;
 }
 

@@ -16,7 +16,7 @@
  * convention" of Microsoft's documentation.
  */
 import type { Ffi, ForeignSignature } from "./ffi.ts";
-import { type CodeEntry, pointerOf } from "./code_entry.ts";
+import { type CodeEntry, namesOf, pointerOf } from "./code_entry.ts";
 import type { NativeFunction, NativeSymbol, NativeType } from "./host.ts";
 
 const SEARCH = {
@@ -205,10 +205,10 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
     nativeLibrary: <Name extends string>(text: Uint8Array, symbols: Record<Name, NativeSymbol>) => {
       const code = new ThunkCode(text);
       const starts = {} as Record<Name, number>;
-      for (const name in symbols) starts[name] = comparison(code, emitBlockThunk(code, arch, symbols[name]));
+      for (const name of namesOf(symbols)) starts[name] = comparison(code, emitBlockThunk(code, arch, symbols[name]));
       const base = memory.placeCode(Uint8Array.from(code.bytes));
       const functions = {} as Record<Name, NativeFunction>;
-      for (const name in symbols) functions[name] = callThrough(symbols[name], BigInt(base + starts[name]));
+      for (const name of namesOf(symbols)) functions[name] = callThrough(symbols[name], BigInt(base + starts[name]));
       return functions;
     },
     boundCalls: <Name extends string>(
@@ -218,12 +218,12 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
     ) => {
       const code = new ThunkCode(text);
       const starts = {} as Record<Name, number>;
-      for (const name in offsets) starts[name] = comparison(code, emitBoundThunk(code, arch, offsets[name]));
+      for (const name of namesOf(offsets)) starts[name] = comparison(code, emitBoundThunk(code, arch, offsets[name]));
       const base = memory.placeCode(Uint8Array.from(code.bytes));
       const at = memory.allocate(8);
       const result = new Int32Array(memory.view(at, 8));
       const calls = {} as Record<Name, () => number>;
-      for (const name in offsets) {
+      for (const name of namesOf(offsets)) {
         const bound = BigInt(pointerOf(pointer, name));
         calls[name] = ownClosure(bsearch, bound, BigInt(at), BigInt(base + starts[name]), result);
       }

@@ -11,3 +11,8 @@ export type CodeEntry = Pick<Host, "nativeLibrary" | "boundCalls">;
 export function pointerOf<Name extends string>(pointer: number | Readonly<Record<Name, number>>, name: Name): number {
   return typeof pointer === "number" ? pointer : pointer[name];
 }
+
+/** The own names of a record: programs add enumerable properties to Object.prototype. */
+export function namesOf<Name extends string>(record: Readonly<Record<Name, unknown>>): Name[] {
+  return Object.keys(record) as Name[];
+}

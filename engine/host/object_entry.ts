@@ -8,7 +8,7 @@
  */
 import { writeSharedObject } from "./elf.ts";
 import type { Ffi } from "./ffi.ts";
-import { type CodeEntry, pointerOf } from "./code_entry.ts";
+import { type CodeEntry, namesOf, pointerOf } from "./code_entry.ts";
 import type { NativeSymbol } from "./host.ts";
 import { SystemError } from "./system_error.ts";
 
@@ -71,7 +71,7 @@ function ownClosure(enter: () => number): () => number {
 export function objectEntry(ffi: Ffi, files: CodeFiles): CodeEntry {
   const nativeLibrary: CodeEntry["nativeLibrary"] = (text, symbols) => {
     const offsets: Record<string, number> = {};
-    for (const name in symbols) offsets[name] = symbols[name].offset;
+    for (const name of namesOf(symbols)) offsets[name] = symbols[name].offset;
     const fd = files.create(writeSharedObject(text, offsets, ffi.arch));
     try {
       return ffi.open(uniqueFdPath(fd), symbols);
@@ -90,14 +90,14 @@ export function objectEntry(ffi: Ffi, files: CodeFiles): CodeEntry {
     ) => {
       const symbols = {} as Record<Name, NativeSymbol>;
       let bound = text;
-      for (const name in offsets) {
+      for (const name of namesOf(offsets)) {
         const next = withBoundEntry(bound, offsets[name], pointerOf(pointer, name), ffi.arch);
         bound = next.text;
         symbols[name] = { offset: next.entry, params: [], result: "i32" };
       }
       const library = nativeLibrary(bound, symbols);
       const calls = {} as Record<Name, () => number>;
-      for (const name in offsets) calls[name] = ownClosure(library[name] as () => number);
+      for (const name of namesOf(offsets)) calls[name] = ownClosure(library[name] as () => number);
       return calls;
     },
   };
