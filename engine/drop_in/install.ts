@@ -20,7 +20,7 @@ import { fromMessage, toMessage } from "../webassembly/messages.ts";
 import { type NodeWorkers, patchNodeMessages } from "../webassembly/patches.ts";
 import { WASI } from "./node_wasi.ts";
 import { registerHooks } from "./loader_hooks.ts";
-import { moduleStart, scriptStart } from "./worker_start.ts";
+import { delayedScript, moduleStart, scriptStart } from "./worker_start.ts";
 
 /** The URL of this module, for Workers. */
 const SELF = import.meta.url;
@@ -68,7 +68,11 @@ function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
   if (isBun) return [program, bunOptions(options)];
   if (isDeno) return [new URL(nodeStart(program, given.eval)), { ...options, eval: false }];
   const execArgv = [...given.execArgv ?? process.execArgv];
-  return [program, { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] }];
+  const isScript = given.eval === true && !execArgv.some((word) => /^--input-type=module/.test(word));
+  return [
+    isScript ? delayedScript(SELF, String(program)) : program,
+    { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] },
+  ];
 }
 
 /**

@@ -1,6 +1,7 @@
 /**
- * The first program of a Worker on Deno, which cannot preload a module into a Worker. In: the module to load first, and
- * the Worker's own program. Out: the URL of a program that loads both.
+ * The first program of a Worker on Deno, which cannot preload a module into a Worker, and of one that evaluates a script
+ * on Node. In: the module to load first, and the Worker's own program. Out: the URL or the text of a program that loads
+ * both.
  *
  * Invariant: each message reaches the program exactly once and in order. Deno drops a message that arrives before the
  * scope has a listener, so the first program listens before it loads anything, and holds messages back until the
@@ -68,4 +69,17 @@ export function moduleStart(first: string, program: string): string {
 /** The URL of a program that loads the module `first`, then runs the CommonJS script `text`. */
 export function scriptStart(first: string, text: string): string {
   return startUrl(first, HOLD_MESSAGES + RUN_SCRIPT, `runScript(${JSON.stringify(text)})`);
+}
+
+/**
+ * The text of a script for the option eval of Node's Workers that runs the script `text` once the module `first` has
+ * been loaded. Node itself runs such a script before it loads a preloaded module, so that the script would get messages
+ * with envelopes. Node keeps messages for a Worker until it listens.
+ */
+export function delayedScript(first: string, text: string): string {
+  return `import(${JSON.stringify(first)}).then(() => {
+    const { constants, runInThisContext } = require("node:vm");
+    const importModuleDynamically = constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
+    runInThisContext(${JSON.stringify(text)}, { filename: "[worker eval]", importModuleDynamically });
+  });`;
 }

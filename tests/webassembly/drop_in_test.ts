@@ -218,6 +218,18 @@ parentPort.postMessage(
 );
 \`;
 console.log((await answerOf(script, { eval: true })).join());
+const asks = \`
+const { parentPort, workerData } = require("node:worker_threads");
+const isModule = ({ m }) => m instanceof WebAssembly.Module;
+parentPort.once("message", (message) => parentPort.postMessage([isModule(workerData), isModule(message)]));
+\`;
+const m = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+for (const execArgv of [undefined, []]) {
+  const worker = new Worker(asks, { eval: true, workerData: { m }, ...(execArgv && { execArgv }) });
+  worker.postMessage({ m });
+  console.log((await new Promise((resolve, reject) => worker.on("message", resolve).on("error", reject))).join());
+  await worker.terminate();
+}
 console.log(await answerOf(new URL("worker.mjs", import.meta.url)));
 `;
 
@@ -241,5 +253,5 @@ setTimeout(() => parentPort.postMessage(received.join()), 0);
 
 Deno.test("Workers: a script of the option eval is CommonJS, and a module that awaits gets each message once", () => {
   const output = outputOf({ "main.mjs": WORKERS, "worker.mjs": WAITING_WORKER }, "main.mjs");
-  assert.equal(output, "true,string,Module,function\n1,2,3\n");
+  assert.equal(output, "true,string,Module,function\ntrue,true\ntrue,true\n1,2,3\n");
 });
