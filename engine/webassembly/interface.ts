@@ -154,27 +154,36 @@ export function readSizes(
   return { wide, min, max };
 }
 
-/** Getters that work on real buffers only, of this realm or another. */
-const LENGTHS = [ArrayBuffer, ...(typeof SharedArrayBuffer === "function" ? [SharedArrayBuffer] : [])]
-  .map(({ prototype }) => Object.getOwnPropertyDescriptor(prototype, "byteLength")!.get!);
+/** A getter that works on real buffers only, of this realm or another. */
+const LENGTH = Object.getOwnPropertyDescriptor(ArrayBuffer.prototype, "byteLength")!.get!;
 
-/** Whether the value is an ArrayBuffer or a SharedArrayBuffer. Prototypes and names of objects do not count. */
-function isBuffer(source: unknown): source is ArrayBuffer {
-  return typeof source === "object" && source !== null && LENGTHS.some((getter) => {
-    try {
-      getter.call(source);
-      return true;
-    } catch {
-      return false;
-    }
-  });
+/** The value of a getter of the host; undefined if it refuses the receiver. */
+function got(getter: () => unknown, receiver: unknown): unknown {
+  try {
+    return Reflect.apply(getter, receiver, []);
+  } catch {
+    return undefined;
+  }
 }
 
-/** A copy of the bytes of an ArrayBuffer or a view. */
+/** True for an ArrayBuffer. Prototypes and names of objects do not count. */
+function isBuffer(source: unknown): source is ArrayBuffer {
+  return typeof source === "object" && source !== null && got(LENGTH, source) !== undefined;
+}
+
+/**
+ * A copy of the bytes of an ArrayBuffer or a view, none if it is detached (Web IDL, "get a copy of the bytes held by the
+ * buffer source"). A SharedArrayBuffer itself is refused, as in V8; views of one are not.
+ */
 export function bytesOf(source: unknown, where: string): Uint8Array<ArrayBuffer> {
   if (ArrayBuffer.isView(source)) {
-    return new Uint8Array(source.buffer, source.byteOffset, source.byteLength).slice();
+    try {
+      return new Uint8Array(source.buffer, source.byteOffset, source.byteLength).slice();
+    } catch (error) {
+      if (error instanceof RangeError) throw error; // out of memory
+      return new Uint8Array(0);
+    }
   }
-  if (isBuffer(source)) return new Uint8Array(source).slice();
+  if (isBuffer(source)) return source.byteLength === 0 ? new Uint8Array(0) : new Uint8Array(source).slice();
   throw new TypeError(`${where}: the first argument must be an ArrayBuffer or a typed array object`);
 }

@@ -91,6 +91,8 @@ export function toMessage(value: unknown): unknown {
   const tokens: Token[] = [];
   const seen = new Set<object>([value]);
   for (const object of seen) {
+    // Node's own message to a new Worker contains its data.
+    if (CLOSED.has(object)) continue;
     const token = tokenOf(object);
     if (token !== undefined) {
       objects.push(object);
@@ -119,7 +121,7 @@ function adopt(tokens: readonly Token[]): (ModuleInside | RuntimeMemory)[] | und
     return tokens.map((token) => {
       if (token?.kind === "memory") return RuntimeMemory.fromShared(token.memory);
       const { module, customs, strings } = token ?? {};
-      return { module: EngineModule.fromShared(module, { limits: moduleLimits }), customs, strings };
+      return { module: EngineModule.fromShared(module, { limits: moduleLimits() }), customs, strings };
     });
   } catch (error) {
     if (error instanceof TypeError) return undefined;

@@ -60,8 +60,9 @@ patchWebMessages();
 export { type CompileOptions };
 
 /**
- * Sets the compile options for the modules of the namespace, such as the cache directory, and its features. Throws an
- * Error once a module exists.
+ * Sets the options for the modules of the namespace, such as the cache directory and the features, and their limits,
+ * such as `maxMemoryPages`, which memories and tables that JavaScript makes later have, too. Throws an Error once a
+ * module exists, and the errors of NewEngine.
  *
  * @example
  * ```ts

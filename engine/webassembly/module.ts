@@ -4,6 +4,7 @@
  */
 import { decodeModule } from "../binary/decode.ts";
 import { Engine, type EngineOptions, type Module as EngineModule } from "../engine.ts";
+import { settingsOf } from "../settings.ts";
 import type { CustomSection, ExternKind } from "../wasm/module.ts";
 import { as, CompileError } from "./errors.ts";
 import { bytesOf, defineInterface, requireObject, Slot } from "./interface.ts";
@@ -24,14 +25,25 @@ export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
  * ones.
  */
 const MOST_PAGES = 0x40000;
-/** The limits of all instances of the namespace. */
-export const moduleLimits = { maxMemoryPages: MOST_PAGES } as const;
 
-/** Compile options for the modules of the namespace; they are a subset of an engine's options. */
+/**
+ * Options for the modules of the namespace; they are a subset of an engine's options. The limits of memories and tables
+ * also bind those that JavaScript makes.
+ */
 export type CompileOptions = Pick<
   EngineOptions,
-  "bounds" | "cache" | "features" | "optimizations" | "parallel" | "perfMap" | "tier"
+  "bounds" | "cache" | "features" | "limits" | "optimizations" | "parallel" | "perfMap" | "tier"
 >;
+
+/** The limits of all instances of the namespace. */
+export function moduleLimits(): NonNullable<EngineOptions["limits"]> {
+  return { maxMemoryPages: MOST_PAGES, ...options.limits };
+}
+
+/** The configured limits, which bind what JavaScript makes, too. */
+export function configuredLimits(): NonNullable<EngineOptions["limits"]> {
+  return options.limits ?? {};
+}
 
 /** The options of `configure`. */
 let options: CompileOptions = {};
@@ -40,12 +52,13 @@ let options: CompileOptions = {};
 let engine: Engine | undefined;
 
 function theEngine(): Engine {
-  return engine ??= new Engine({ ...options, limits: moduleLimits });
+  return engine ??= new Engine({ ...options, limits: moduleLimits() });
 }
 
-/** Sets the compile options for the modules of the namespace. Throws an Error once a module exists. */
+/** Sets the options for the modules of the namespace. Throws an Error once a module exists, and those of NewEngine. */
 export function configureModules(wanted: CompileOptions): void {
   if (engine !== undefined) throw new Error("configure() must be called before the first module is compiled");
+  settingsOf(wanted);
   options = { ...wanted };
 }
 

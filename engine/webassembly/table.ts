@@ -6,6 +6,7 @@ import { EXTERN, ExternTable } from "../runtime/instance/externals.ts";
 import { MAX_TABLE_ELEMENTS, Table as RuntimeTable } from "../runtime/instance/table.ts";
 import { defaultValue } from "../runtime/boundary/values.ts";
 import { I32, I64, isNullable } from "../wasm/types.ts";
+import { configuredLimits } from "./module.ts";
 import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
 import { referenceType } from "./value_types.ts";
 
@@ -36,7 +37,8 @@ export class Table {
     }
     const store = realmStore();
     const limits = { address: wide ? I64 : I32, min, ...(max === undefined ? {} : { max }) };
-    const inner = new RuntimeTable(store.thread.contexts, { limits, element });
+    const { maxTableElements } = configuredLimits();
+    const inner = new RuntimeTable(store.thread.contexts, { limits, element }, maxTableElements);
     store.addHostObject(inner);
     const table = ExternTable.of(store, inner);
     const first = value.length > 0 && value[0] !== undefined ? value[0] : defaultValue(element);

@@ -53,7 +53,7 @@ const LOADS = `const RealPromise = Promise;
   const { WebAssembly: W } = await import(${JSON.stringify(NAMESPACE)});`;
 
 const PROPERTIES = `Object.prototype.extra = function () {};
-  Object.prototype.another = 7;
+  Object.prototype.another = () => 7;
   Array.prototype.extra = 1;`;
 
 /** By name: a program without {@linkcode USES}. */

@@ -26,3 +26,19 @@ Deno.test("configure: a cache, once", async () => {
     rmSync(directory, { recursive: true, force: true });
   }
 });
+
+Deno.test("configure: limits bind the memories and tables of modules and of JavaScript", async () => {
+  const worker = new TestWorker(new URL("./limits_worker.ts", import.meta.url));
+  const answers = await worker.ask({});
+  worker.terminate();
+  assert.deepEqual(answers, {
+    memory: "RangeError: Out of memory: 4 pages exceed the limit of 3",
+    grown: "2, RangeError: WebAssembly.Memory.grow(): the memory cannot grow by 1 pages beyond 3",
+    shared: "RangeError: Out of memory: 4 pages exceed the limit of 3",
+    table: "RangeError: Out of memory: a table of 9 elements exceeds the limit of 8",
+    elements: "7, RangeError: The table cannot grow by 1 elements",
+    module: "RangeError: Out of memory: 4 pages exceed the limit of 3",
+    code: -1,
+    unknown: `TypeError: Unknown limit "maxPages"`,
+  });
+});

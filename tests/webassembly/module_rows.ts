@@ -1,7 +1,7 @@
 /**
  * Rows about modules and instances: bytes, imports in their order, exports, errors of either stage.
  */
-import { attributes, type Namespace, type Row, run, thrown, wasm } from "./subject.ts";
+import { attributes, describeError, type Namespace, type Row, run, thrown, wasm } from "./subject.ts";
 
 const EMPTY = "(module)";
 const ALL = `(module
@@ -280,4 +280,41 @@ export const MODULE_ROWS: readonly Row[] = [
     thrown(W, () => run(W, `(module (memory 1) (data (i32.const 65536) "x"))`)),
     thrown(W, () => run(W, `(module (table 1 funcref) (func $f) (elem (i32.const 1) $f))`)),
   ]],
+  ["buffers that are detached, shared, or can change their length", async (W) => {
+    const log: unknown[] = [];
+    for (const source of SOURCES) {
+      log.push(thrown(W, () => W.validate(source())), thrown(W, () => new W.Module(source())));
+      for (const name of ["compile", "instantiate"]) {
+        log.push(await W[name](source()).then(() => "fulfilled", (error: unknown) => describeError(W, error)));
+      }
+    }
+    return log;
+  }],
+];
+
+const EMPTY_MODULE = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0);
+
+function detached<T>(make: (buffer: ArrayBuffer) => T): T {
+  const { buffer } = EMPTY_MODULE.slice();
+  const made = make(buffer);
+  structuredClone(buffer, { transfer: [buffer] });
+  return made;
+}
+
+function filled<B extends ArrayBuffer | SharedArrayBuffer>(buffer: B): B {
+  new Uint8Array(buffer).set(EMPTY_MODULE);
+  return buffer;
+}
+
+type Longer = new (length: number, options: { maxByteLength: number }) => ArrayBuffer;
+
+const SOURCES: readonly (() => unknown)[] = [
+  () => detached((buffer) => buffer),
+  () => detached((buffer) => new Uint8Array(buffer)),
+  () => filled(new SharedArrayBuffer(8)),
+  () => filled(new (SharedArrayBuffer as unknown as Longer)(8, { maxByteLength: 64 })),
+  () => new Uint8Array(filled(new SharedArrayBuffer(8))),
+  () => new Uint8Array(filled(new (SharedArrayBuffer as unknown as Longer)(8, { maxByteLength: 64 }))),
+  () => filled(new (ArrayBuffer as unknown as Longer)(8, { maxByteLength: 64 })),
+  () => Object.create(ArrayBuffer.prototype),
 ];
