@@ -1,7 +1,7 @@
 /**
- * The first program of a Worker on Deno, which cannot preload a module into a Worker, and of one that evaluates a script
- * on Node. In: the module to load first, and the Worker's own program. Out: the URL or the text of a program that loads
- * both.
+ * The first program of a Worker on Deno, which cannot preload a module into a Worker, and of one that evaluates a
+ * script on Node. In: the module to load first, and the Worker's own program. Out: the URL or the text of a program
+ * that loads both.
  *
  * Invariant: each message reaches the program exactly once and in order. Deno drops a message that arrives before the
  * scope has a listener, so the first program listens before it loads anything, and holds messages back until the

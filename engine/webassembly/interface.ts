@@ -172,8 +172,8 @@ function isBuffer(source: unknown): source is ArrayBuffer {
 }
 
 /**
- * A copy of the bytes of an ArrayBuffer or a view, none if it is detached (Web IDL, "get a copy of the bytes held by the
- * buffer source"). A SharedArrayBuffer itself is refused, as in V8; views of one are not.
+ * A copy of the bytes of an ArrayBuffer or a view, none if it is detached (Web IDL, "get a copy of the bytes held by
+ * the buffer source"). A SharedArrayBuffer itself is refused, as in V8; views of one are not.
  */
 export function bytesOf(source: unknown, where: string): Uint8Array<ArrayBuffer> {
   if (ArrayBuffer.isView(source)) {
