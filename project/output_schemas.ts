@@ -339,9 +339,10 @@ const DATA: { readonly [command: string]: object } = {
       record({
         state: oneOf("none", "covered", "accepted", "refused", "pending"),
         holders: list(holder),
+        wasi: list(text),
         digest,
         asked: flag,
-      }, ["digest"]),
+      }, ["digest", "wasi"]),
     ],
   },
   "search": record({

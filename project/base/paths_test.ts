@@ -296,7 +296,7 @@ Deno.test({
   try {
     mkdirSync(paths.config, { recursive: true });
     for (const directory of [above, join(above, "waft"), paths.config]) chmodSync(directory, 0o755);
-    await store.accept(project.root, [holder]);
+    await store.accept(project.root, [holder], undefined);
     await credentials.keep("https://r.example", "token-of-mine");
     chmodSync(paths.state, 0o755);
     for (const file of ["config.json", "policy.json"]) {

@@ -11,7 +11,7 @@ import { ProjectError } from "../base/diagnostic.ts";
 import type { MachineWasi } from "../machine_wasi.ts";
 import type { EngineFlags } from "./engine_options.ts";
 import { projectEngineOptions } from "./project_defaults.ts";
-import { projectOf } from "./project_plugins.ts";
+import { projectOf, requireAcceptedGroups } from "./project_plugins.ts";
 import { guestGrants } from "./run_flags.ts";
 
 /** The flags that decide about the project of a guest. */
@@ -67,9 +67,11 @@ async function lockedGroups(root: string): Promise<readonly string[] | undefined
   const { manifest } = requireManifest(state);
   if (state.lock === undefined) {
     if (Object.keys(requirementsOf(manifest)).length > 0) throw new ProjectError([missingLock()]);
+    await requireAcceptedGroups(root, undefined);
     return undefined;
   }
   if (state.lock.lockfile === undefined) throw new ProjectError(state.lock.diagnostics);
+  await requireAcceptedGroups(root, state.lock.lockfile);
   return state.lock.lockfile.guest.wasi;
 }
 

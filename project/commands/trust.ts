@@ -35,7 +35,11 @@ export function addCommand(program: Command): void {
         ...(ask === undefined ? {} : { ask }),
         dryRun: flags.dryRun === true,
       });
-      const shown = ask !== undefined && result.asked ? [] : result.holders.flatMap(holderLines);
+      const { wasi } = result;
+      const guests = wasi === undefined
+        ? []
+        : [`guests of the project: of WASI only ${wasi.join(" ") || "exit and yield"}`];
+      const shown = ask !== undefined && result.asked ? [] : [...result.holders.flatMap(holderLines), ...guests];
       const state = {
         none: "no plugin of this project holds any authority: there is nothing to accept",
         covered: "accepted already",

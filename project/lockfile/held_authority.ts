@@ -20,6 +20,8 @@ interface AuthorityState {
   readonly plugins: { readonly [id: string]: LockedPlugin };
   /** Providers by the namespaces that guests may import. */
   readonly guest: { readonly [namespace: string]: string };
+  /** Groups of WASI that guests may use; absent: all. */
+  readonly wasi?: readonly string[];
 }
 
 /** A plugin that can do more than compute. */
@@ -40,7 +42,7 @@ export interface AuthorityHolder {
 
 /** The part of a parsed lockfile that decides about authority. */
 export function authorityState({ packages, plugins, guest }: Lockfile): AuthorityState {
-  return { packages, plugins, guest: guest.bindings };
+  return { packages, plugins, guest: guest.bindings, ...(guest.wasi === undefined ? {} : { wasi: guest.wasi }) };
 }
 
 /** All plugins with authority, in code-unit order of their ids. */
@@ -88,7 +90,12 @@ function worldOf({ definition }: LockedPlugin): { readonly world?: readonly stri
   return rows.length === 0 ? {} : { world: rows.map(({ wit, note }) => note === "" ? wit : `${wit} (${note})`) };
 }
 
-/** One digest over all holders: the argument that accepts them without a terminal. */
-export function digestOfHolders(holders: readonly AuthorityHolder[]): Digest {
-  return digestJson(Object.fromEntries(holders.map(({ id, digest }) => [id, digest])));
+/**
+ * One digest over all holders, and over the groups of WASI that guests may use if the project removes any: the argument
+ * that accepts them without a terminal.
+ */
+export function digestOfHolders(holders: readonly AuthorityHolder[], wasi?: readonly string[]): Digest {
+  const digests = holders.map(({ id, digest }) => [id, digest] as const);
+  // No id of a plugin is empty.
+  return digestJson(Object.fromEntries(wasi === undefined ? digests : [...digests, ["", [...wasi].sort()]]));
 }

@@ -96,7 +96,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
     wasiGroups(previous, request) !== undefined;
   const writes = pendingWrites(state, manifestBytes, needsLock ? lockBytes : undefined);
   const written = await applyWrites(context, request, state, writes);
-  await recordAccepted(context, request, lockBytes);
+  await recordAccepted(context, request, previous, lockBytes);
   return { ...base, changes: decidedChanges, cancelled: false, written };
 }
 
@@ -202,12 +202,23 @@ export async function acceptedPrevious(
   return { previous: withoutDecisions(previous, uncovered.map(({ id }) => id)), warnings };
 }
 
-/** Records that the user accepted the grants of this lockfile. */
-async function recordAccepted(context: OpsContext, request: ChangeRequest, lockBytes: Uint8Array): Promise<void> {
+/**
+ * Records that the user accepted the grants of this lockfile. Groups of WASI are accepted if the request names them, or
+ * if there was no project before that allows some.
+ */
+async function recordAccepted(
+  context: OpsContext,
+  request: ChangeRequest,
+  { wasi }: Previous,
+  lockBytes: Uint8Array,
+): Promise<void> {
   if (request.dryRun === true || request.locked === true) return;
   const { lockfile } = checkLockfile(lockBytes);
   if (lockfile === undefined) return;
-  await new TrustStore(context).accept(request.root, authorityHolders(authorityState(lockfile)));
+  const store = new TrustStore(context);
+  const groups = request.wasi === undefined ? "kept" : lockfile.guest.wasi;
+  await store.accept(request.root, authorityHolders(authorityState(lockfile)), groups);
+  if (request.wasi === undefined) await store.noteGroups(request.root, wasi);
 }
 
 /** The usable content of the lockfile, with a warning when some of it is lost. */

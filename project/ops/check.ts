@@ -90,12 +90,15 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
     done("wasi", [], wasi.length === 0 ? "guests may use nothing of it" : `only ${wasi.join(", ")}`);
   }
   const holders = authorityHolders(authorityState(lock));
-  const uncovered = await new TrustStore(context).uncovered(root, holders);
+  const store = new TrustStore(context);
+  const uncovered = (await store.uncovered(root, holders)).map(({ id }) => id);
+  const groups = await store.uncoveredGroups(root, wasi);
+  if (groups.length > 0) uncovered.push(`guests' use of ${groups.join(" ")}`);
   checks.push({
     name: "accepted",
     status: uncovered.length > 0 ? "warning" : "ok",
     detail: uncovered.length > 0
-      ? `not on this machine: ${uncovered.map(({ id }) => id).join(", ")} (\`waft trust\`)`
+      ? `not on this machine: ${uncovered.join(", ")} (\`waft trust\`)`
       : `${holders.length} with authority`,
   });
   await checkArtifacts(context, root, lock, checks, done);

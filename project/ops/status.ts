@@ -136,7 +136,10 @@ async function lockStatus(
   }
   const { lockfile, diagnostics } = lock;
   if (lockfile === undefined) return brokenLock(diagnostics);
-  const uncovered = await new TrustStore(options).uncovered(root, authorityHolders(authorityState(lockfile)));
+  const store = new TrustStore(options);
+  const uncovered = await store.uncovered(root, authorityHolders(authorityState(lockfile)));
+  const groups = await store.uncoveredGroups(root, lockfile.guest.wasi);
+  const guests = groups.length === 0 ? [] : [`the guests (${groups.join(" ")} of WASI)`];
   const direct = Object.keys(lockfile.plugins).filter((id) => id in lockfile.requirements).length;
   return {
     lockfile: { state: "up to date" },
@@ -144,7 +147,7 @@ async function lockStatus(
     diagnostics: [
       ...diagnostics,
       ...deniedAuthorities(lockfile, deny),
-      ...untrusted(root, uncovered.map(({ id }) => id)),
+      ...untrusted(root, [...uncovered.map(({ id }) => id), ...guests]),
       ...await knownYanks(options, root, lockfile),
     ],
   };

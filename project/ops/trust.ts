@@ -10,7 +10,7 @@ import { type Digest, isDigest } from "../base/integrity.ts";
 import { type AuthorityHolder, authorityHolders, authorityState, digestOfHolders } from "../lockfile/held_authority.ts";
 import type { OpsContext } from "../packages/context.ts";
 import { TrustStore } from "../packages/trust_store.ts";
-import { unaccepted } from "../plugins/acceptance.ts";
+import { type AskToAccept, unaccepted } from "../plugins/acceptance.ts";
 import { readProject } from "../project.ts";
 
 /** Options of a decision. */
@@ -18,7 +18,7 @@ export interface TrustRequest {
   /** The digest of the grants to accept; a lockfile with other grants is refused. */
   readonly digest?: string;
   /** Asks the user; absent without a terminal. */
-  readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
+  readonly ask?: AskToAccept;
   readonly dryRun?: boolean;
 }
 
@@ -26,28 +26,35 @@ export interface TrustRequest {
 export interface TrustResult {
   readonly state: "none" | "covered" | "accepted" | "refused" | "pending";
   readonly holders: readonly AuthorityHolder[];
-  /** Absent when no plugin has authority. */
+  /** The groups of WASI that guests may use; absent: all. */
+  readonly wasi?: readonly string[];
+  /** Absent when no plugin has authority, and guests have no more of WASI than was accepted. */
   readonly digest?: Digest;
   readonly asked: boolean;
 }
 
 /** Shows, asks and records. */
 export async function acceptGrants(context: OpsContext, root: string, request: TrustRequest): Promise<TrustResult> {
-  const holders = await holdersIn(context, root);
-  if (holders.length === 0) return { state: "none", holders, asked: false };
-  const digest = digestOfHolders(holders);
-  if (request.digest !== undefined) requireSame(request.digest, digest);
+  const { holders, wasi } = await authorityIn(context, root);
   const store = new TrustStore(context);
+  const groups = await store.uncoveredGroups(root, wasi);
+  const shown = { holders, ...(wasi === undefined ? {} : { wasi }) };
+  if (holders.length + groups.length === 0 && wasi === undefined) return { state: "none", ...shown, asked: false };
+  const digest = digestOfHolders(holders, wasi);
+  if (request.digest !== undefined) requireSame(request.digest, digest);
   const uncovered = await store.uncovered(root, holders);
-  if (uncovered.length === 0) return { state: "covered", holders, digest, asked: false };
-  if (request.dryRun === true) return { state: "pending", holders, digest, asked: false };
+  if (uncovered.length + groups.length === 0) {
+    if (request.dryRun !== true) await store.noteGroups(root, wasi);
+    return { state: "covered", ...shown, digest, asked: false };
+  }
+  if (request.dryRun === true) return { state: "pending", ...shown, digest, asked: false };
   const asks = request.digest === undefined;
   if (asks) {
-    if (request.ask === undefined) throw unaccepted(root, uncovered, digest);
-    if (!await request.ask(root, uncovered)) return { state: "refused", holders, digest, asked: true };
+    if (request.ask === undefined) throw unaccepted(root, uncovered, digest, groups);
+    if (!await request.ask(root, uncovered, groups)) return { state: "refused", ...shown, digest, asked: true };
   }
-  await store.accept(root, holders);
-  return { state: "accepted", holders, digest, asked: asks };
+  await store.accept(root, holders, wasi);
+  return { state: "accepted", ...shown, digest, asked: asks };
 }
 
 /** Deletes the record of accepted grants for a project; returns false if there was none. */
@@ -55,11 +62,15 @@ export async function forgetGrants(context: OpsContext, root: string): Promise<b
   return await new TrustStore(context).forget(root);
 }
 
-async function holdersIn(context: OpsContext, root: string): Promise<AuthorityHolder[]> {
+async function authorityIn(
+  context: OpsContext,
+  root: string,
+): Promise<{ readonly holders: AuthorityHolder[]; readonly wasi?: readonly string[] }> {
   const { lock } = await readProject(root, context.files);
-  if (lock === undefined) return [];
+  if (lock === undefined) return { holders: [] };
   if (lock.lockfile === undefined) throw new ProjectError(lock.diagnostics);
-  return authorityHolders(authorityState(lock.lockfile));
+  const state = authorityState(lock.lockfile);
+  return { holders: authorityHolders(state), ...(state.wasi === undefined ? {} : { wasi: state.wasi }) };
 }
 
 function requireSame(given: string, digest: Digest): void {

@@ -7,7 +7,6 @@
  * platform or policy that does not fit, a required authority that is denied, an import without a link. Uses no network
  * when the blobs are in the cache.
  */
-import { join } from "node:path";
 import { findAuthority } from "../definitions/authorities.ts";
 import { withDefaults } from "../definitions/config_schema.ts";
 import { loadOrder } from "../definitions/contracts.ts";
@@ -15,19 +14,16 @@ import { contractInterfaces, type Definition } from "../definitions/definition.t
 import { asCallersSee, checkLinks } from "../definitions/link_check.ts";
 import { type Diagnostic, fail, ProjectError } from "../base/diagnostic.ts";
 import { jcs } from "../base/integrity.ts";
-import { type AuthorityHolder, authorityHolders, authorityState, digestOfHolders } from "../lockfile/held_authority.ts";
 import type { Lockfile } from "../lockfile/lock_schema.ts";
 import type { InspectedModule } from "../definitions/module_inspector.ts";
 import { effectiveGrants, guestLinks, linkEntry, missingAuthorities } from "./plugin_grants.ts";
 import { missingLock, readProject, requireManifest, requirementsOf } from "../project.ts";
-import { LOCK_FILE } from "../base/constants.ts";
 import type { Release } from "../packages/source.ts";
 import { engineSatisfies } from "../base/version.ts";
 import { type OpsContext, SourceSet } from "../packages/context.ts";
 import { fetchPackage, inspectEntry, promisedPlugin } from "../packages/fetch.ts";
 import { keptYanks } from "../packages/kept_yanks.ts";
-import { TrustStore } from "../packages/trust_store.ts";
-import { unaccepted } from "./acceptance.ts";
+import { type AskToAccept, requireAccepted } from "./acceptance.ts";
 import type { ComponentRuntime } from "./component_part.ts";
 import type { LoadedPlugin, LoadedProject } from "./loaded.ts";
 
@@ -49,7 +45,7 @@ export interface LoadOptions {
    *
    * @internal
    */
-  readonly ask?: (root: string, holders: readonly AuthorityHolder[]) => Promise<boolean>;
+  readonly ask?: AskToAccept;
 }
 
 /** Loads the plugins of a project; throws a ProjectError with every reason to refuse. */
@@ -65,6 +61,7 @@ export async function loadProject(
   const requirements = requirementsOf(manifest);
   if (state.lock === undefined) {
     if (Object.keys(requirements).length > 0) throw new ProjectError([missingLock()]);
+    await requireAccepted(context, root, undefined, options);
     return { root, settings, plugins: [], guest: [], warnings: [] };
   }
   const { lockfile } = state.lock;
@@ -120,31 +117,6 @@ function refuseUnfit(context: OpsContext, lock: Lockfile, options: LoadOptions):
     }
   }
   if (found.length > 0) throw new ProjectError(found);
-}
-
-/** Throws unless the user of this machine accepted everything that the lockfile grants. */
-async function requireAccepted(
-  context: OpsContext,
-  root: string,
-  lock: Lockfile,
-  { trust, ask }: LoadOptions,
-): Promise<void> {
-  const holders = authorityHolders(authorityState(lock));
-  if (holders.length === 0) return;
-  const digest = digestOfHolders(holders);
-  if (trust !== undefined) {
-    if (trust === digest) return;
-    throw fail("trust.digest", `the grants of ${LOCK_FILE} have the digest ${digest}, not the accepted ${trust}`, {
-      file: join(root, LOCK_FILE),
-      help: "review the changes, then pass the new digest",
-    });
-  }
-  const store = new TrustStore(context);
-  const uncovered = await store.uncovered(root, holders);
-  if (uncovered.length === 0) return;
-  if (ask === undefined) throw unaccepted(root, uncovered, digest);
-  if (!await ask(root, uncovered)) throw fail("trust.refused", "the plugins were not accepted, so nothing runs");
-  await store.accept(root, holders);
 }
 
 async function loadPlugin(

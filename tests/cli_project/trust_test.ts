@@ -319,20 +319,21 @@ Deno.test("trust: `add` in a hostile clone takes over none of its grants", async
 });
 
 Deno.test({
-  name: "trust: a root inside the project cannot be a way out by a symbolic link",
+  name: "trust: a root inside the project is refused if a symbolic link leads to it, wherever that points",
   ignore: LACKS_LINKS,
 }, async () => {
   await withAttack(async ({ attacker, outside, owned, as }) => {
     const granted = await as("attacker", attacker, "plugin", "grant", ID, "--allow", "fs.write:/=./data");
     assert.equal(granted.code, 0, granted.err);
-    symlinkSync(outside, join(attacker, "data"));
-    assert.equal((await as("attacker", attacker, "run", "main.wat")).code, 0);
-    assert.equal(owned(), false, "an absolute link");
-    rmSync(join(attacker, "data"));
-    symlinkSync("../outside", join(attacker, "data"));
-    assert.equal((await as("attacker", attacker, "run", "main.wat")).code, 0);
-    assert.equal(owned(), false, "a relative link");
-    rmSync(join(attacker, "data"));
+    mkdirSync(join(attacker, "inner"));
+    for (const target of [outside, "../outside", "inner", ".git/hooks", "nowhere"]) {
+      symlinkSync(target, join(attacker, "data"));
+      const { code, out, err } = await as("attacker", attacker, "run", "main.wat");
+      assert.deepEqual([code, out], [3, ""]);
+      assert.ok(err.includes(`data is a symbolic link to ${target}`), err);
+      assert.deepEqual([owned(), readdirSync(join(attacker, "inner"))], [false, []], target);
+      rmSync(join(attacker, "data"));
+    }
     assert.equal((await as("attacker", attacker, "run", "main.wat")).code, 0);
     assert.ok(existsSync(join(attacker, "data", "owned")));
   });
@@ -356,4 +357,68 @@ Deno.test({
       assert.equal(again.out, "7\n", again.err);
     });
   },
+});
+
+Deno.test("trust: a lockfile, or none, that lets guests use more of WASI than was accepted needs acceptance", async () => {
+  const base = realpathSync(mkdtempSync(join(tmpdir(), "waft-groups-")));
+  const [project, elsewhere] = [join(base, "project"), join(base, "elsewhere")];
+  const lock = join(project, "waft-lock.json");
+  const mine = (...args: string[]) => waft(args, project, join(base, "home"));
+  /** The lockfile of a project whose guests have these groups, made on another machine. */
+  const lockOf = async (groups: string): Promise<Uint8Array> => {
+    const { code, err } = await waft(["add", "--wasi", groups], elsewhere, join(base, "other-home"));
+    assert.equal(code, 0, err);
+    return readFileSync(join(elsewhere, "waft-lock.json"));
+  };
+  const refusal = async (groups: string, args = ["run", "main.wat"]): Promise<string> => {
+    const { code, out, err } = await mine(...args);
+    assert.deepEqual([code, out], [4, ""], err);
+    assert.ok(err.includes(`guests of the project: more of WASI than was accepted: ${groups}\n`), err);
+    return /sha256:[0-9a-f]{64}/.exec(err)![0];
+  };
+  const runs = async (...flags: string[]) => {
+    const { code, out, err } = await mine("run", ...flags, "main.wat");
+    assert.deepEqual([code, out], [0, "7\n"], err);
+  };
+  try {
+    for (const folder of [project, elsewhere]) {
+      mkdirSync(folder);
+      writeFileSync(join(folder, "waft.json"), "{}");
+      writeFileSync(join(folder, "main.wat"), MAIN);
+    }
+    // Without a record, all groups are as in a directory without a project.
+    await runs();
+    writeFileSync(lock, await lockOf("clock,stdio"));
+    await runs();
+    // The first run has recorded the groups; fewer of them change nothing.
+    writeFileSync(lock, await lockOf("none"));
+    await runs();
+    const wide = await lockOf("clock,fs,stdio");
+    writeFileSync(lock, wide);
+    const digest = await refusal("fs");
+    for (const command of ["profile", "debug"]) await refusal("fs", [command, "main.wat"]);
+    await runs("--bare");
+    await runs("--trust", digest);
+    await refusal("fs");
+    assert.match((await mine("status")).err, /not accepted the grants of the guests \(fs of WASI\)/);
+    const wrong = await mine("run", "--trust", digest.replace(/.$/, (last) => last === "0" ? "1" : "0"), "main.wat");
+    assert.match(wrong.err, /have the digest sha256:.*, not the accepted/);
+    // A change of something else accepts nothing.
+    assert.equal((await mine("add")).code, 0);
+    await refusal("fs");
+    assert.equal((await mine("trust", digest)).code, 0);
+    await runs();
+    // Without a lockfile, guests have all groups.
+    rmSync(lock);
+    const without = await refusal("args env random");
+    assert.equal((await mine("trust", without)).code, 0);
+    await runs();
+    // A decision of this user counts at once.
+    assert.equal((await mine("add", "--wasi", "stdio")).code, 0);
+    await runs();
+    assert.equal((await mine("add", "--wasi", "all")).code, 0);
+    await runs();
+  } finally {
+    rmSync(base, { recursive: true, force: true });
+  }
 });
