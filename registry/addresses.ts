@@ -12,6 +12,15 @@ export function rateAddress(address: string): string {
   return isIPv4(plain) ? plain : isIPv6(plain) ? groups(plain).slice(0, 4).join(":") : "unknown";
 }
 
+/**
+ * The networks that an address of {@linkcode rateAddress} is in, the smallest first: IPv4 /24 and /16, IPv6 /48 and
+ * /32.
+ */
+export function enclosingNetworks(address: string): string[] {
+  if (isIPv4(address)) return [3, 2].map((count) => address.split(".").slice(0, count).join("."));
+  return address.includes(":") ? [3, 2].map((count) => address.split(":").slice(0, count).join(":")) : [];
+}
+
 /** The network that installs count by. */
 export function networkOf(address: string): string {
   const plain = unmapped(address);
