@@ -35,6 +35,12 @@ export async function main(args: string[]): Promise<number> {
   return await runCommand(words);
 }
 
+/** `main` for programs that have tried the fast paths of `run` (scripts/package/release_bundle.ts). */
+export async function mainAfterRun(args: string[]): Promise<number> {
+  const words = normalized(args);
+  return args[0] === "run" ? await runCommand(words) : await main(words);
+}
+
 /** The words in their long form: `FILE` is `run FILE`, `help A B` is `A B --help`, `-V` is `-v`. */
 function normalized(args: readonly string[]): string[] {
   const [first, second, ...rest] = args;
@@ -54,7 +60,7 @@ function isFile(path: string): boolean {
 }
 
 /** The same through commander: for every other command, and for `run` with anything unusual. */
-export async function runCommand(args: string[]): Promise<number> {
+async function runCommand(args: string[]): Promise<number> {
   const { Command, CommanderError } = await import("commander");
   const { HELP_LAYOUT } = await helpLayout();
   const { default: process } = await import("node:process");

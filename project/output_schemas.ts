@@ -36,8 +36,9 @@ const diagnostic = record({
   line: { type: "integer", minimum: 1 },
   column: { type: "integer", minimum: 1 },
   pointer: text,
+  details: list(text),
   help: text,
-}, ["file", "line", "column", "pointer", "help"]);
+}, ["file", "line", "column", "pointer", "details", "help"]);
 
 /** The world of a component: the names of its imports and exports. */
 const definedWorld = { imports: list(text), exports: list(text) };

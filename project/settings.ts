@@ -12,7 +12,7 @@ import { DISK, type Files } from "./base/files.ts";
 import { nearestName } from "./base/grammar.ts";
 import type { Settings } from "./manifest/manifest.ts";
 import { findProject, projectJudge } from "./project_root.ts";
-import { FEATURES, OPTIMIZATIONS, type SettingKey } from "./manifest/setting_names.ts";
+import { FEATURES, FLAG_FEATURES, FLAG_OPTIMIZATIONS, type SettingKey } from "./manifest/setting_names.ts";
 import { MANIFEST_FILE } from "./base/constants.ts";
 
 /** The origin of a value. */
@@ -130,9 +130,9 @@ export function resolveSettings(
   const deferred = flags.deferredBoundsChecking ?? runtime?.deferredBoundsChecking;
   return {
     ...(file === undefined ? {} : { file }),
-    features: group(FEATURES, settings?.features, flags.features, "--feature", implemented.features),
+    features: group(FLAG_FEATURES, settings?.features, flags.features, "--feature", implemented.features),
     optimizations: group(
-      OPTIMIZATIONS,
+      FLAG_OPTIMIZATIONS,
       settings?.optimizations,
       flags.optimizations,
       "--opt",

@@ -6,6 +6,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { ProjectError } from "./base/diagnostic.ts";
 import { changedSwitches, engineSettings, nearestSettings, type ResolvedSwitch, resolveSettings } from "./settings.ts";
+import { ALL_FEATURE_ROWS } from "@waft/engine/internal/features";
+import { OPTIMIZATION_ROWS } from "@waft/engine/internal/optimizations";
 import { FEATURES, OPTIMIZATIONS } from "./manifest/setting_names.ts";
 import { IMPLEMENTED } from "./implemented_keys.ts";
 import { TempProject } from "../tests/project/temp_project.ts";
@@ -135,6 +137,23 @@ const SPECIFIED_OPTIMIZATIONS = `
 Deno.test("settings: the manifest's keys are exactly the specification's", () => {
   assert.deepEqual(FEATURES.map(({ name }) => name).sort(), SPECIFIED_FEATURES.sort());
   assert.deepEqual(OPTIMIZATIONS.map(({ name }) => name).sort(), SPECIFIED_OPTIMIZATIONS.sort());
-  for (const name of IMPLEMENTED.features!) assert.ok(SPECIFIED_FEATURES.includes(name), name);
-  for (const name of IMPLEMENTED.optimizations!) assert.ok(SPECIFIED_OPTIMIZATIONS.includes(name), name);
+});
+
+Deno.test("settings: flags switch every key of the engine, in a project and without one", async () => {
+  const off = { features: ["wide-arithmetic=on"], optimizations: ["simplify=off"] };
+  const resolved = engineSettings(resolveSettings({}, off, IMPLEMENTED));
+  assert.deepEqual(resolved.features, { "wide-arithmetic": true });
+  assert.deepEqual(resolved.optimizations, { "simplify": false });
+  const { features, optimizations } = resolveSettings({}, {}, IMPLEMENTED);
+  assert.deepEqual(features.flatMap((row) => row.implemented ? [] : [row.name]), []);
+  for (const { name } of ALL_FEATURE_ROWS) assert.ok(features.some((row) => row.name === name), name);
+  for (const { name } of OPTIMIZATION_ROWS) assert.ok(optimizations.some((row) => row.name === name), name);
+  assert.deepEqual(engineSettings(resolveSettings({}, {}, IMPLEMENTED)).features, {});
+  // A manifest has none of them.
+  const project = new TempProject('{ "settings": { "features": { "wide-arithmetic": true } } }');
+  try {
+    await assert.rejects(nearestSettings(project.root), /wide-arithmetic/);
+  } finally {
+    project.remove();
+  }
 });

@@ -24,6 +24,7 @@ import {
   UnsupportedError,
   WaftError,
 } from "../errors.ts";
+import { PROPOSAL_ROWS } from "../features.ts";
 import { callRaw } from "../runtime/instance/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ValType } from "../wasm/types.ts";
@@ -79,9 +80,12 @@ export async function runCommands(list: CommandList): Promise<ScriptResult> {
 
 /**
  * The options for a script of the suite, by its path: scripts of the threads proposal predate multiple memories and
- * reference values, and rely on their absence.
+ * reference values, and rely on their absence; those of proposals that are off by default need their feature.
  */
 export function optionsOfScript(path: string, options: EngineOptions): EngineOptions {
+  const folders = path.split(/[\\/]/);
+  const proposal = PROPOSAL_ROWS.find(({ name }) => folders.includes(name));
+  if (proposal !== undefined) return { ...options, features: { ...options.features, [proposal.name]: true } };
   if (!/(^|[\\/])proposals[\\/]threads[\\/]/.test(path)) return options;
   return { ...options, features: { ...options.features, "multi-memory": false, "reference-types": false } };
 }

@@ -43,6 +43,8 @@ export interface Diagnostic {
   readonly column?: number;
   /** RFC 6901 pointer into the file. */
   readonly pointer?: string;
+  /** Facts behind the message, a line each. */
+  readonly details?: readonly string[];
   /** The remedy, or the likely mistake. */
   readonly help?: string;
 }
@@ -122,7 +124,7 @@ export function fail(code: string, message: string, more: Partial<Diagnostic> = 
   return new ProjectError([{ severity: "error", ...more, code, message }]);
 }
 
-/** `file:line:column: code: message`, then a `help:` line; nothing in them can forge or hide a line. */
+/** `file:line:column: code: message`, then details and a `help:` line; nothing in them can forge or hide a line. */
 export function formatDiagnostic(d: Diagnostic): string {
   let where = "";
   if (d.file !== undefined) {
@@ -130,7 +132,9 @@ export function formatDiagnostic(d: Diagnostic): string {
   }
   const level = d.severity === "error" ? "" : `${d.severity}: `;
   const text = escapeHostile(`${where}${level}${d.code}: ${d.message}`);
-  return d.help === undefined ? text : `${text}\n  help: ${escapeHostile(d.help)}`;
+  const lines = [text, ...(d.details ?? []).map((line) => `    ${escapeHostile(line)}`)];
+  if (d.help !== undefined) lines.push(`  help: ${escapeHostile(d.help)}`);
+  return lines.join("\n");
 }
 
 /** A JSON pointer as people read it: `packages["github.com/acme/kv"].version`. */

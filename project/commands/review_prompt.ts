@@ -4,7 +4,7 @@
  * Input: review requests. Output: the user's decisions. Pending input is discarded before each question, so earlier
  * typing or pasting cannot answer it; the default is to allow nothing. Loaded only for an open question.
  */
-import { cancel, isCancel, multiselect, select, text } from "@clack/prompts";
+import { cancel, isCancel, log, multiselect, select, text } from "@clack/prompts";
 import process from "node:process";
 import { findAuthority, fullGrant } from "../definitions/authorities.ts";
 import { type AuthorityRequest, scopeOf } from "../definitions/definition.ts";
@@ -58,8 +58,20 @@ export function promptDecider(colors: Palette): Decider {
   };
 }
 
+/** Asks which authorities are granted, until all that the plugin requires are among them. */
 async function chooseAuthorities(request: ReviewRequest): Promise<AuthorityRequest[] | undefined> {
-  const { authorities } = request.plugin.definition;
+  const { id, definition: { authorities } } = request.plugin;
+  for (;;) {
+    const chosen = await askAuthorities(authorities);
+    const missing = authorities.filter((a) => a.mode === "required" && chosen?.includes(a) === false);
+    if (missing.length === 0) return chosen;
+    log.warn(`${id} never runs without ${missing.map((a) => a.name).join(" and ")}: select it, or cancel with Escape`, {
+      output,
+    });
+  }
+}
+
+async function askAuthorities(authorities: readonly AuthorityRequest[]): Promise<AuthorityRequest[] | undefined> {
   const names = await multiselect({
     message: "Allow which? (space selects, enter confirms)",
     output,

@@ -4,7 +4,7 @@
  * Features and optimizations are the engine's own tables (rows, defaults, meanings), with the aliases of the
  * specification. This file loads no other part of the engine. schema.json lists the same names (a test compares).
  */
-import { FEATURE_ALIASES, FEATURE_ROWS } from "@waft/engine/internal/features";
+import { FEATURE_ALIASES, FEATURE_ROWS, PROPOSAL_ROWS } from "@waft/engine/internal/features";
 import { OPTIMIZATION_ROWS, type OptimizationRow } from "@waft/engine/internal/optimizations";
 
 /** A key of `settings.features` or `settings.optimizations`. */
@@ -36,14 +36,24 @@ export const FEATURES: readonly SettingKey[] = [
   ...aliasRows(),
 ].sort(byName);
 
+/** Features that flags switch: those of the manifest, and those of unfinished proposals. */
+export const FLAG_FEATURES: readonly SettingKey[] = [
+  ...FEATURES,
+  ...PROPOSAL_ROWS.map((row) => ({ name: row.name, default: row.default, meaning: `${row.title} (proposal)` })),
+].sort(byName);
+
+function optimizationKey(row: OptimizationRow): SettingKey {
+  const meaning = row.target === "both" ? row.meaning : `${row.meaning} (${row.target})`;
+  return { name: row.name, default: row.state !== "off", meaning };
+}
+
+const ROWS: readonly OptimizationRow[] = OPTIMIZATION_ROWS;
+
 /** Optimizations of the compiler. Disabling one must never change a result. */
-export const OPTIMIZATIONS: readonly SettingKey[] = OPTIMIZATION_ROWS.filter((
-  row: OptimizationRow,
-) => row.engineOnly !== true).map((row: OptimizationRow) => ({
-  name: row.name,
-  default: row.state !== "off",
-  meaning: row.target === "both" ? row.meaning : `${row.meaning} (${row.target})`,
-}));
+export const OPTIMIZATIONS: readonly SettingKey[] = ROWS.filter((row) => row.engineOnly !== true).map(optimizationKey);
+
+/** Optimizations that flags switch: those of the manifest, and those that it does not have. */
+export const FLAG_OPTIMIZATIONS: readonly SettingKey[] = ROWS.map(optimizationKey);
 
 /** Keys of `settings.runtime`, with their default as text. */
 export const RUNTIME_KEYS: readonly { readonly name: string; readonly default: string; readonly meaning: string }[] = [

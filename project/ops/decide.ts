@@ -152,12 +152,14 @@ export function deciderFromFlags(
         r.rule !== "asked" && r.rule !== "edited" && r.rule !== "unaccepted" && r.rule !== "publisher" &&
         r.rule !== "registry"
       );
-      if (denies !== undefined) denied.push(asked.name);
-      else if (allows !== undefined) grants[asked.name] = grantFrom(asked, allows.scope, allows.text);
+      if (denies !== undefined) {
+        requireOptional(asked, plugin.id, denies.text);
+        denied.push(asked.name);
+      } else if (allows !== undefined) grants[asked.name] = grantFrom(asked, allows.scope, allows.text);
       else if (flags.allowRequested && asked.name !== "host.code") {
         grants[asked.name] = carried ?? fullGrant(findAuthority(asked.name)!.scope, scopeOf(asked));
       } else if (carried !== undefined && known && !isWider(asked, request)) grants[asked.name] = carried;
-      else if (plugin.denied.includes(asked.name) && known) denied.push(asked.name);
+      else if (plugin.denied.includes(asked.name) && known && asked.mode === "optional") denied.push(asked.name);
       else open.push(asked);
     }
     // Larger reach through providers is a decision even when the plugin itself asks for nothing new.
@@ -170,6 +172,14 @@ export function deciderFromFlags(
     throw new ReviewNeeded(request, open, flags.command, { grants, denied });
   };
   return { decide, unused: () => [...allow, ...deny].filter((r) => !r.used).map((r) => r.text) };
+}
+
+/** Throws for a denial with which the plugin would never run. */
+function requireOptional({ name, mode }: AuthorityRequest, id: string, rule: string): void {
+  if (mode === "optional") return;
+  throw fail("usage.required", `${rule}: ${id} requires ${name} and never runs without it`, {
+    help: "grant it, or leave the plugin out; deny it for one plugin only with --deny <plugin id>=<authority>",
+  });
 }
 
 /** True when this request was not part of the last review, or asks for more. */

@@ -211,3 +211,18 @@ decideTest(
     assert.deepEqual(lockOf(project).guest.bindings.acme_kv, rival);
   },
 );
+
+decideTest(
+  "a denial of a required authority fails at once",
+  async ({ update }) => {
+    const { name } = kvDefinition("1.2.0").authorities.find((a) => a.mode === "required")!;
+    for (const rule of [name, `${KV}=${name}`]) {
+      await assert.rejects(
+        update(flags([], [rule], true), { asked: new Set([KV]) }),
+        (error: unknown) =>
+          error instanceof ProjectError && error.exitCode === 2 &&
+          error.message.includes(`usage.required: --deny ${rule}: ${KV} requires ${name} and never runs without it`),
+      );
+    }
+  },
+);

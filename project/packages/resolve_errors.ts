@@ -1,7 +1,7 @@
 /**
  * Explains resolution conflicts: requirers and ranges, skipped releases, and the lines of the manifest to change.
  *
- * Input: the facts of a failed search. Output: a ProjectError whose message names each requirer and its range. Its help
+ * Input: the facts of a failed search. Output: a ProjectError whose details name each requirer and its range. Its help
  * names the smallest set of requirements that, when widened, leads to a solution; it is found by solving again, for up
  * to three lines. A resolution cannot be forced, so no such option is offered.
  */
@@ -29,11 +29,10 @@ export async function explainConflict(
     : `change in ${MANIFEST_FILE}: ${
       change.map(([id, range, version]) => `"${id}": "${range}" -> "${caretOf(version)}"`).join(" and ")
     }`;
-  return fail(
-    "resolve.conflict",
-    `no set of versions fits\n${lines.map((l) => `    ${l}`).join("\n")}`,
-    help === undefined ? {} : { help },
-  );
+  return fail("resolve.conflict", "no set of versions fits", {
+    details: lines,
+    ...(help === undefined ? {} : { help }),
+  });
 }
 
 function by(fact: Fact): string {

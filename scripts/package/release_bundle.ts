@@ -145,7 +145,7 @@ async function start() {
     console.error(error.message);
     return error.exitCode ?? 1;
   }
-  if (pinned === undefined) return await (await import("./cli.ts")).runCommand(args);
+  if (pinned === undefined) return await (await import("./cli.ts")).mainAfterRun(args);
   console.error(\`waft: using \${pinned.version}, since \${pinned.file} asks for \${pinned.range}\`);
   const { spawnSync } = await import("node:child_process");
   const { startCommand } = await import("./project/versions/bundle_layout.ts");

@@ -221,6 +221,10 @@ async function liveUnder(site: Site, shell: string, withHome: boolean): Promise<
   assert.equal(await fresh("waft --version"), `${canary}\n`);
   assert.match(await fresh("waft version install nightly"), new RegExp(`installed ${nightly.replaceAll(".", "\\.")}`));
   assert.equal(await fresh(`waft run --invoke add "${module}" 2 3`), "5\n");
+  // As in the other forms of the command.
+  assert.equal(await fresh(`waft "${module}" 2 3`), "5\n");
+  assert.match(await fresh("waft help plugin grant"), /^Usage: waft plugin grant /);
+  assert.equal(await fresh("waft -V"), await fresh("waft --version"));
   await fresh("waft version use nightly");
   assert.equal(await fresh("waft --version"), `${nightly}\n`);
   assert.equal(await fresh(`waft run --invoke add "${module}" 2 3`), "5\n");
