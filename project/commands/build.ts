@@ -111,7 +111,7 @@ async function compiled(
     const component = await componentBytes(bytes);
     if (component !== undefined) {
       const { buildComponent } = await import("../ops/build/built_component.ts");
-      return { form: "component", program: await buildComponent(component, machine) };
+      return { form: "component", program: await buildComponent(component, machine, invoke) };
     }
     const shape = readShape(bytes);
     if (shape !== undefined) requireFunction(file, shape, invoke);

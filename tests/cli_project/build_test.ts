@@ -94,6 +94,13 @@ Deno.test("build: wrong command lines and files are refused, and nothing is writ
       [2, /--dir takes HOST::GUEST/, "f.wat", "--runtime", "runtime", "--dir", "::"],
       [1, /Unknown instruction set "lead"/, "f.wat", "--runtime", "runtime", "--cpu", "lead"],
       [1, /bad\.wat:1/, "bad.wat", "--runtime", "runtime"],
+      [
+        2,
+        /not a command.* does not export wasi:cli\/run; call one of its functions with --invoke/,
+        GREET,
+        "--runtime",
+        "runtime",
+      ],
       [1, /none\.wat/, "none.wat", "--runtime", "runtime"],
     ];
     for (const [code, message, ...args] of rows) {

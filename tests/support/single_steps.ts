@@ -79,6 +79,9 @@ export function singleSteps(folder: string, suffix: string): SingleStep[] {
     own(`build ${file}`, ["build", file, "-o", `${name}${suffix}`, ...grants], /^$/);
   return [
     own("version", ["--version"], /^\d+\.\d+\.\d+/),
+    own("a module by its name alone", ["fib.wat", "20"], /^6765$/m),
+    own("help of a command in a command", ["help", "plugin", "grant"], /^Usage: waft plugin grant /),
+    { ...own("a registry", ["registry", "serve"], /a single executable does not contain/), fails: true },
     own("a module", ["run", "fib.wat", "20"], /^6765$/m),
     own("a module from the cache", ["run", "fib.wat", "20"], /^6765$/m),
     own("a program with threads", ["run", "threads.wasm"], PRIMES),

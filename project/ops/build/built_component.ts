@@ -9,10 +9,15 @@ import { joinArtifact, splitArtifact } from "../../../component/artifact.ts";
 import { decodeComponent } from "../../../component/binary/decode.ts";
 import { validateComponent } from "../../../component/validate/validate_component.ts";
 import type { Component } from "../../../component/model/definitions.ts";
+import { quote } from "../../base/diagnostic.ts";
+import { UsageError } from "../../base/failure.ts";
 import { damaged } from "./application.ts";
 import { compileProgram } from "./compile_program.ts";
 import type { GuestInputs } from "../run_module.ts";
 import { runComponent } from "../run_component.ts";
+
+/** The interface of commands, in the versions that run_component.ts runs. */
+const COMMAND = /^wasi:cli\/run@0\.[23]\.\d/;
 
 /** The core modules of a component and of the components in it. */
 function coreModules({ definitions }: Component): Uint8Array[] {
@@ -22,13 +27,32 @@ function coreModules({ definitions }: Component): Uint8Array[] {
   });
 }
 
-/** Compiles a component for an application. Rejects with the errors of its compilation. */
-export async function buildComponent(component: Uint8Array, machine: Machine): Promise<Uint8Array> {
+/**
+ * Compiles a component for an application that calls `invoke`, or its command. Rejects with the errors of its
+ * compilation, and with a UsageError if it has nothing to call.
+ */
+export async function buildComponent(
+  component: Uint8Array,
+  machine: Machine,
+  invoke: string | undefined,
+): Promise<Uint8Array> {
   const decoded = decodeComponent(component);
   validateComponent(decoded);
+  if (invoke === undefined) requireCommand(decoded);
   const modules: Uint8Array[] = [];
   for (const module of coreModules(decoded)) modules.push(await compileProgram(module, machine));
   return joinArtifact({ component, modules });
+}
+
+/** Throws a UsageError for a component that an application cannot start. */
+function requireCommand({ definitions }: Component): void {
+  const names = definitions.flatMap((definition) => definition.kind === "export" ? [definition.name] : []);
+  if (names.some((name) => COMMAND.test(name))) return;
+  const has = names.length === 0 ? "it exports nothing" : `its exports: ${names.map((name) => quote(name)).join(", ")}`;
+  throw new UsageError(
+    `the component is not a command, so its executable could not start: it does not export wasi:cli/run; ` +
+      `call one of its functions with --invoke (${has})`,
+  );
 }
 
 type Built = ReturnType<typeof splitArtifact>;
