@@ -4,7 +4,7 @@
  *
  * Invariant: reads and writes on streams wait no longer than the call's deadline (waits.ts).
  */
-import { ERRNO, FDFLAG, FILETYPE, FSTFLAG, RIGHT, type RightName, WHENCE } from "./abi.ts";
+import { ERRNO, FDFLAG, FILETYPE, FSTFLAG, type FunctionName, RIGHT, rightsFor, WHENCE } from "./abi.ts";
 import { readClock } from "./clock_functions.ts";
 import { type Descriptor, type DirectoryEntry, isNonblocking } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
@@ -190,7 +190,7 @@ export class DescriptorFunctions {
   }
 
   fd_read(index: number, at: number, count: number, gotAt: number): number {
-    const descriptor = this.#transferable(index, RIGHT.fd_read);
+    const descriptor = this.#transferable(index, rightsFor("fd_read"));
     if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.IN);
     const { sys, scratch, waits } = this.#state;
     const n = this.#vectors(at >>> 0, count >>> 0);
@@ -202,7 +202,7 @@ export class DescriptorFunctions {
   }
 
   fd_write(index: number, at: number, count: number, doneAt: number): number {
-    const descriptor = this.#transferable(index, RIGHT.fd_write);
+    const descriptor = this.#transferable(index, rightsFor("fd_write"));
     if (descriptor.borrowed && isNonblocking(descriptor)) requireReady(this.#state.waits, descriptor.fd, POLL.OUT);
     const { sys, scratch, waits } = this.#state;
     const n = this.#vectors(at >>> 0, count >>> 0);
@@ -216,19 +216,19 @@ export class DescriptorFunctions {
   }
 
   fd_pread(index: number, at: number, count: number, offset: bigint, gotAt: number): number {
-    return this.#transferAt("preadv", RIGHT.fd_read, index, at, count, offset, gotAt);
+    return this.#transferAt("preadv", rightsFor("fd_pread"), index, at, count, offset, gotAt);
   }
 
   fd_pwrite(index: number, at: number, count: number, offset: bigint, doneAt: number): number {
-    return this.#transferAt("pwritev", RIGHT.fd_write, index, at, count, offset, doneAt);
+    return this.#transferAt("pwritev", rightsFor("fd_pwrite"), index, at, count, offset, doneAt);
   }
 
   fd_seek(index: number, offset: bigint, whence: number, at: number): number {
-    return this.#seek(index, RIGHT.fd_seek, offset, whence, at);
+    return this.#seek(index, rightsFor("fd_seek"), offset, whence, at);
   }
 
   fd_tell(index: number, at: number): number {
-    return this.#seek(index, RIGHT.fd_tell, 0n, WHENCE.cur, at);
+    return this.#seek(index, rightsFor("fd_tell"), 0n, WHENCE.cur, at);
   }
 
   fd_prestat_get(index: number, at: number): number {
@@ -265,9 +265,9 @@ export class DescriptorFunctions {
     return 0;
   }
 
-  /** The descriptor `index`, which must have the right. */
-  #get(index: number, right: RightName): Descriptor {
-    return this.#state.descriptors.get(index, RIGHT[right]);
+  /** The descriptor `index`, which must have the rights that a function needs. */
+  #get(index: number, name: FunctionName): Descriptor {
+    return this.#state.descriptors.get(index, rightsFor(name));
   }
 
   /** The encoded name of a preopened directory. */
@@ -380,7 +380,7 @@ export class DescriptorFunctions {
     const descriptor = descriptors.get(index);
     if (descriptor.filetype === FILETYPE.directory) throw new WasiError(ERRNO.isdir);
     requireSeekable(descriptor);
-    descriptors.get(index, right | RIGHT.fd_seek);
+    descriptors.get(index, right);
     const n = this.#vectors(at >>> 0, count >>> 0);
     const place = BigInt.asUintN(64, offset);
     if (place >= 1n << 63n) throw new WasiError(ERRNO.inval);

@@ -3,7 +3,7 @@
  * the effect of an *at system call on the last component of the path. Invariant: every path goes through the resolver
  * (paths.ts), and no system call here follows a link.
  */
-import { DIRECTORY_RIGHTS, ERRNO, FILE_RIGHTS, FILETYPE, OFLAG, RIGHT, STREAM_RIGHTS } from "./abi.ts";
+import { DIRECTORY_RIGHTS, ERRNO, FILE_RIGHTS, FILETYPE, OFLAG, RIGHT, rightsFor, STREAM_RIGHTS } from "./abi.ts";
 import { F_SETFL, linuxFdFlags, writeTimes } from "./descriptor_functions.ts";
 import type { Descriptor } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
@@ -73,7 +73,7 @@ export class PathFunctions {
 
   path_create_directory(dir: number, pointer: number, length: number): number {
     const { sys, scratch, guard } = this.#state;
-    return this.#at({ dir, pointer, length, isNew: true }, RIGHT.path_create_directory, (place) => {
+    return this.#at({ dir, pointer, length, isNew: true }, rightsFor("path_create_directory"), (place) => {
       guard.checkEntry(place);
       return sys("mkdirat", place.parent, scratch.path(nameWithSlash(place)), DIRECTORY_MODE);
     });
@@ -81,7 +81,7 @@ export class PathFunctions {
 
   path_filestat_get(dir: number, flags: number, pointer: number, length: number, out: number): number {
     const follow = (flags & SYMLINK_FOLLOW) !== 0;
-    return this.#at({ dir, pointer, length, follow }, RIGHT.path_filestat_get, (place) => {
+    return this.#at({ dir, pointer, length, follow }, rightsFor("path_filestat_get"), (place) => {
       const status = readStatus(this.#state, place.parent, place.name)!;
       if (place.mustBeDirectory && filetypeOf(status) !== FILETYPE.directory) throw new WasiError(ERRNO.notdir);
       writeStatus(this.#state.memory, out >>> 0, status);
@@ -100,7 +100,7 @@ export class PathFunctions {
   ): number {
     const { sys, scratch, guard } = this.#state;
     const follow = (flags & SYMLINK_FOLLOW) !== 0;
-    return this.#at({ dir, pointer, length, follow }, RIGHT.path_filestat_set_times, (place) => {
+    return this.#at({ dir, pointer, length, follow }, rightsFor("path_filestat_set_times"), (place) => {
       guard.checkEntry(place);
       const times = writeTimes(this.#state, accessed, modified, fstflags);
       return sys("utimensat", place.parent, scratch.path(nameWithSlash(place)), times, AT_SYMLINK_NOFOLLOW);
@@ -119,8 +119,8 @@ export class PathFunctions {
     const { sys, scratch, guard } = this.#state;
     const source = { dir: oldDir, pointer: oldPointer, length: oldLength, follow: (flags & SYMLINK_FOLLOW) !== 0 };
     const target = { dir: newDir, pointer: newPointer, length: newLength, isNew: true };
-    return this.#at(source, RIGHT.path_link_source, (from) =>
-      this.#at(target, RIGHT.path_link_target, (to) => {
+    return this.#at(source, rightsFor("path_link"), (from) =>
+      this.#at(target, rightsFor("path_link", 1), (to) => {
         guard.checkEntry(from);
         guard.checkTarget(to);
         const [a, b] = [scratch.path(nameWithSlash(from)), scratch.path(nameWithSlash(to), true)];
@@ -141,7 +141,7 @@ export class PathFunctions {
   ): number {
     const creates = (oflags & OFLAG.creat) !== 0;
     if ((oflags & OFLAG.directory) !== 0 && creates) throw new WasiError(ERRNO.inval);
-    const needs = RIGHT.path_open | (creates ? RIGHT.path_create_file : 0) |
+    const needs = rightsFor("path_open") | (creates ? RIGHT.path_create_file : 0) |
       ((oflags & OFLAG.trunc) !== 0 ? RIGHT.path_filestat_set_size : 0);
     const parent = this.#directory(dir, needs);
     this.#state.memory.setU32(out >>> 0, 0); // a bad pointer must fail before anything is opened
@@ -222,7 +222,7 @@ export class PathFunctions {
 
   path_readlink(dir: number, pointer: number, length: number, buffer: number, size: number, usedAt: number): number {
     const { sys, scratch, memory } = this.#state;
-    return this.#at({ dir, pointer, length }, RIGHT.path_readlink, (place) => {
+    return this.#at({ dir, pointer, length }, rightsFor("path_readlink"), (place) => {
       const { address, size: most, u8 } = scratch.out;
       const got = checked(sys("readlinkat", place.parent, scratch.path(nameWithSlash(place)), address, most));
       const used = Math.min(got, size >>> 0);
@@ -234,7 +234,7 @@ export class PathFunctions {
 
   path_remove_directory(dir: number, pointer: number, length: number): number {
     const { sys, scratch, guard } = this.#state;
-    return this.#at({ dir, pointer, length }, RIGHT.path_remove_directory, (place) => {
+    return this.#at({ dir, pointer, length }, rightsFor("path_remove_directory"), (place) => {
       guard.checkMove(place);
       return sys("unlinkat", place.parent, scratch.path(place.name), AT_REMOVEDIR);
     });
@@ -251,8 +251,8 @@ export class PathFunctions {
     const { sys, scratch, guard } = this.#state;
     const source = { dir: oldDir, pointer: oldPointer, length: oldLength };
     const target = { dir: newDir, pointer: newPointer, length: newLength, isNew: true };
-    return this.#at(source, RIGHT.path_rename_source, (from) =>
-      this.#at(target, RIGHT.path_rename_target, (to) => {
+    return this.#at(source, rightsFor("path_rename"), (from) =>
+      this.#at(target, rightsFor("path_rename", 1), (to) => {
         guard.checkMove(from);
         guard.checkTarget(to);
         const [a, b] = [scratch.path(nameWithSlash(from)), scratch.path(nameWithSlash(to), true)];
@@ -266,7 +266,7 @@ export class PathFunctions {
     if (text.startsWith("/")) throw new WasiError(ERRNO.notcapable);
     if (text === "") throw new WasiError(ERRNO.noent);
     if (text.includes("\0")) throw new WasiError(ERRNO.inval);
-    return this.#at({ dir, pointer, length, isNew: true }, RIGHT.path_symlink, (place) => {
+    return this.#at({ dir, pointer, length, isNew: true }, rightsFor("path_symlink"), (place) => {
       guard.checkTarget(place);
       const link = scratch.path(nameWithSlash(place), true);
       return sys("symlinkat", scratch.path(text), place.parent, link);
@@ -275,7 +275,7 @@ export class PathFunctions {
 
   path_unlink_file(dir: number, pointer: number, length: number): number {
     const { sys, scratch, guard } = this.#state;
-    return this.#at({ dir, pointer, length }, RIGHT.path_unlink_file, (place) => {
+    return this.#at({ dir, pointer, length }, rightsFor("path_unlink_file"), (place) => {
       guard.checkMove(place);
       return sys("unlinkat", place.parent, scratch.path(nameWithSlash(place)), 0);
     });

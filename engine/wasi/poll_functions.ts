@@ -5,7 +5,7 @@
  * Invariant: the result is the same for one blocking system call and for repeated attempts (`attempt`), with which a
  * realm that serves several threads avoids blocking.
  */
-import { ERRNO, EVENTTYPE, FILETYPE, RIGHT } from "./abi.ts";
+import { ERRNO, EVENTTYPE, FILETYPE, rightsFor } from "./abi.ts";
 import { readClock } from "./clock_functions.ts";
 import type { WasiState } from "./functions.ts";
 import { POLL } from "./waits.ts";
@@ -107,7 +107,7 @@ export class PollFunctions {
   #readStreamWait(at: number, wait: Wait, polls: Polled[]): void {
     const { memory, descriptors } = this.#state;
     try {
-      const { fd, filetype } = descriptors.get(memory.u32(at + 16), RIGHT.poll_fd_readwrite);
+      const { fd, filetype } = descriptors.get(memory.u32(at + 16), rightsFor("poll_oneoff"));
       if (filetype === FILETYPE.regular_file || filetype === FILETYPE.directory) return;
       wait.slot = polls.length;
       polls.push({ fd, events: wait.type === EVENTTYPE.fd_read ? POLL.IN : POLL.OUT });

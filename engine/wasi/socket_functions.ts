@@ -2,7 +2,7 @@
  * WASI functions on sockets: sock_*. A guest has listening and connected sockets only as its standard streams. In: a
  * descriptor of the guest. Out: bytes moved by recvfrom and sendto, which never raise SIGPIPE.
  */
-import { ERRNO, FDFLAG, FILETYPE, RIGHT, STREAM_RIGHTS } from "./abi.ts";
+import { ERRNO, FDFLAG, FILETYPE, rightsFor, STREAM_RIGHTS } from "./abi.ts";
 import { isNonblocking } from "./descriptors.ts";
 import type { WasiState } from "./functions.ts";
 import { POLL, requireReady } from "./waits.ts";
@@ -24,7 +24,7 @@ export class SocketFunctions {
 
   sock_accept(index: number, flags: number, at: number): number {
     const { sys, waits, open, descriptors, memory } = this.#state;
-    const listener = descriptors.get(index, RIGHT.sock_accept);
+    const listener = descriptors.get(index, rightsFor("sock_accept"));
     memory.setU32(at >>> 0, 0); // a bad pointer must fail before a connection is taken
     descriptors.requireRoom();
     if (isNonblocking(listener)) requireReady(waits, listener.fd, POLL.IN);
@@ -54,7 +54,7 @@ export class SocketFunctions {
 
   sock_recv(index: number, at: number, count: number, flags: number, lengthAt: number, flagsAt: number): number {
     const { sys, waits, descriptors, memory } = this.#state;
-    const descriptor = descriptors.get(index, RIGHT.fd_read);
+    const descriptor = descriptors.get(index, rightsFor("sock_recv"));
     const [address, length] = this.#vector(at, count);
     memory.setU16(flagsAt >>> 0, 0);
     const peeks = (flags & RECV.PEEK) !== 0;
@@ -71,7 +71,7 @@ export class SocketFunctions {
 
   sock_send(index: number, at: number, count: number, flags: number, lengthAt: number): number {
     const { sys, waits, descriptors, memory } = this.#state;
-    const descriptor = descriptors.get(index, RIGHT.fd_write);
+    const descriptor = descriptors.get(index, rightsFor("sock_send"));
     if (flags !== 0) throw new WasiError(ERRNO.notsup);
     const [address, length] = this.#vector(at, count);
     const put = (options: number) => (at: number, bytes: number) => sys("sendto", descriptor.fd, at, bytes, options);
@@ -91,7 +91,7 @@ export class SocketFunctions {
   }
 
   sock_shutdown(index: number, how: number): number {
-    const { fd } = this.#state.descriptors.get(index, RIGHT.sock_shutdown);
+    const { fd } = this.#state.descriptors.get(index, rightsFor("sock_shutdown"));
     if (how < 1 || how > 3) throw new WasiError(ERRNO.inval);
     checked(this.#state.sys("shutdown", fd, how - 1));
     return 0;

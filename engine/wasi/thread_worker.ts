@@ -11,23 +11,10 @@ import { parentPort, workerData } from "node:worker_threads";
 import { Memory, Module } from "../engine.ts";
 import { TrapError } from "../errors.ts";
 import { callDeadline, interruptedCall } from "../runtime/host_limits.ts";
-import { ERRNO } from "./abi.ts";
+import { ERRNO, type FunctionName, WASI_FUNCTIONS } from "./abi.ts";
+import { asFunction } from "./functions.ts";
 import { Wasi, WasiExit } from "./mod.ts";
 import { REPLY, SHARED, SPAWN, type ThreadMessage, type ThreadStart } from "./threads.ts";
-
-/** Calls that are made here. */
-const OWN = new Set([
-  "args_get",
-  "args_sizes_get",
-  "environ_get",
-  "environ_sizes_get",
-  "clock_res_get",
-  "clock_time_get",
-  "random_get",
-  "sched_yield",
-  "proc_exit",
-  "proc_raise",
-]);
 
 /** The size of a subscription of poll_oneoff, and the offset of its type; type 0 is a clock. */
 const SUBSCRIPTION_BYTES = 48, SUBSCRIPTION_TYPE = 8;
@@ -54,9 +41,11 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
   }
 
   const calls: Record<string, (...args: never[]) => unknown> = {};
-  for (const [name, own] of Object.entries(wasi.imports)) calls[name] = OWN.has(name) ? own : remote(name);
+  for (const [name, own] of Object.entries(wasi.imports)) {
+    calls[name] = WASI_FUNCTIONS[name as FunctionName].isOwn ? own : asFunction(name, remote(name));
+  }
   const pollThere = remote("poll_oneoff");
-  calls["poll_oneoff"] = (at: number, out: number, count: number, used: number) => {
+  calls["poll_oneoff"] = asFunction("poll_oneoff", (at: number, out: number, count: number, used: number) => {
     const types = new Uint8Array(memory.buffer);
     let clocksOnly = true;
     for (let n = 0; n < count >>> 0 && clocksOnly; n++) {
@@ -64,7 +53,7 @@ function runThread(start: ThreadStart, tell: (message: ThreadMessage) => void): 
     }
     const poll = clocksOnly ? wasi.imports["poll_oneoff"] as typeof pollThere : pollThere;
     return poll(at, out, count, used);
-  };
+  });
 
   function spawn(argument: number): number {
     if (Atomics.add(shared, SHARED.ALIVE, 1) + 1 >= maxThreads) {

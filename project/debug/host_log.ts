@@ -7,6 +7,7 @@
  * Invariant: host functions change only the memories of the instance, as the functions of WASI do.
  */
 import { Buffer } from "node:buffer";
+import { WASI_FUNCTIONS } from "@waft/engine/internal/wasi/abi";
 
 /** Imports by namespace and name. */
 type Imports = Record<string, Record<string, unknown>>;
@@ -37,13 +38,11 @@ const EMPTY = new Uint8Array(0);
 /** A part of the first memory: address and length. */
 type Region = readonly [at: number, length: number];
 
-/** Where frequent functions write, by their arguments; others are found by comparing the memories. */
-const REGIONS: Readonly<Record<string, (args: readonly number[]) => readonly Region[]>> = {
-  "wasi_snapshot_preview1 fd_write": ([, , , written = 0]) => [[written, 4]],
-  "wasi_snapshot_preview1 clock_time_get": ([, , time = 0]) => [[time, 8]],
-  "wasi_snapshot_preview1 random_get": ([at = 0, length = 0]) => [[at, length]],
-  "wasi_snapshot_preview1 sched_yield": () => [],
-};
+/** Where functions of WASI write, by their arguments; others are found by comparing the memories. */
+const REGIONS: Readonly<Record<string, ((args: readonly number[]) => readonly Region[]) | undefined>> = Object
+  .fromEntries(
+    Object.entries(WASI_FUNCTIONS).map(([name, { writes }]) => [`wasi_snapshot_preview1 ${name}`, writes]),
+  );
 
 /** The calls of one program. */
 export class HostLog {

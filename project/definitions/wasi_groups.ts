@@ -6,6 +6,8 @@
  * removed function remains importable: of preview 1, it returns "not capable", and a component that calls one ends with
  * an error that names it. A guest may always exit and yield.
  */
+import { ERRNO, WASI_FUNCTIONS } from "@waft/engine/internal/wasi/abi";
+import { asFunction } from "@waft/engine/internal/wasi/functions";
 import { fail, quote } from "../base/diagnostic.ts";
 
 /** A group, and the functions of preview 1 and the interfaces of components that belong to it alone. */
@@ -17,18 +19,23 @@ interface WasiGroup {
   readonly interfaces: readonly string[];
 }
 
+/** The functions of preview 1 in a group. */
+function functionsIn(name: string): string[] {
+  return Object.entries(WASI_FUNCTIONS).flatMap(([fn, { group }]) => group === name ? [fn] : []);
+}
+
 /** All groups, sorted. `args`, `env` and `fs` remove the respective inputs, `stdio` the first three descriptors. */
 export const WASI_GROUPS: readonly WasiGroup[] = [
   { name: "args", meaning: "the arguments of the program", functions: [], interfaces: [] },
   {
     name: "clock",
     meaning: "clocks and timers",
-    functions: ["clock_res_get", "clock_time_get", "poll_oneoff"],
+    functions: functionsIn("clock"),
     interfaces: ["wasi:clocks/"],
   },
   { name: "env", meaning: "the variables given with --env", functions: [], interfaces: [] },
   { name: "fs", meaning: "the directories given with --dir", functions: [], interfaces: [] },
-  { name: "random", meaning: "random bytes", functions: ["random_get"], interfaces: ["wasi:random/"] },
+  { name: "random", meaning: "random bytes", functions: functionsIn("random"), interfaces: ["wasi:random/"] },
   {
     name: "stdio",
     meaning: "standard input, output and error",
@@ -39,9 +46,6 @@ export const WASI_GROUPS: readonly WasiGroup[] = [
 
 /** The names of all groups. */
 export const WASI_GROUP_NAMES: readonly string[] = WASI_GROUPS.map((group) => group.name);
-
-/** `errno::notcapable` of preview 1. */
-const NOT_CAPABLE = 76;
 
 /** Parses the value of `--wasi`: `all` (returns undefined), `none`, or names separated by commas. Throws usage.wasi. */
 export function parseWasiGroups(text: string): string[] | undefined {
@@ -65,7 +69,9 @@ export function narrowedWasi(imports: WasiImports, groups: readonly string[] | u
   if (groups === undefined) return imports;
   const taken = new Set(WASI_GROUPS.filter((g) => !groups.includes(g.name)).flatMap((g) => g.functions));
   return Object.fromEntries(
-    Object.entries(imports).map(([name, fn]) => [name, taken.has(name) ? () => NOT_CAPABLE : fn]),
+    Object.entries(imports).map((
+      [name, fn],
+    ) => [name, taken.has(name) ? asFunction(name, () => ERRNO.notcapable) : fn]),
   );
 }
 

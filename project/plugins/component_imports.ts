@@ -7,7 +7,7 @@
  * changed.
  */
 import { TrapError } from "@waft/engine";
-import { RIGHT, type RightName } from "@waft/engine/internal/wasi/abi";
+import { READER_RIGHTS, WRITER_RIGHTS } from "@waft/engine/internal/wasi/abi";
 import { httpInterfaces } from "../../component/http/mod.ts";
 import type { ComponentImports } from "../../component/link/host_imports.ts";
 import { datetime } from "../../component/wasi/filesystem.ts";
@@ -100,52 +100,9 @@ interface Directory {
   readonly rights: number;
 }
 
-const rights = (...names: RightName[]): number => names.reduce((bits, name) => bits | RIGHT[name], 0);
-
-/** Rights on a directory and on its contents that `fs.read` gives. */
-const READS = rights(
-  "path_open",
-  "fd_read",
-  "fd_readdir",
-  "fd_seek",
-  "fd_tell",
-  "fd_advise",
-  "fd_filestat_get",
-  "path_filestat_get",
-  "path_readlink",
-  "poll_fd_readwrite",
-);
-
-/**
- * Rights that `fs.write` gives: not to read, and not to make links. Appending needs the size of the file, so the size
- * and the times of a file that is open for writing can be read.
- */
-const WRITES = rights(
-  "path_open",
-  "path_create_file",
-  "path_create_directory",
-  "path_filestat_set_size",
-  "path_filestat_set_times",
-  "path_rename_source",
-  "path_rename_target",
-  "path_remove_directory",
-  "path_unlink_file",
-  "fd_write",
-  "fd_seek",
-  "fd_tell",
-  "fd_filestat_get",
-  "fd_sync",
-  "fd_datasync",
-  "fd_allocate",
-  "fd_filestat_set_size",
-  "fd_filestat_set_times",
-  "fd_fdstat_set_flags",
-  "poll_fd_readwrite",
-);
-
 function directoriesOf(grants: Grants): Directory[] {
   const found = new Map<string, Directory>();
-  for (const [authority, given] of [["fs.read", READS], ["fs.write", WRITES]] as const) {
+  for (const [authority, given] of [["fs.read", READER_RIGHTS], ["fs.write", WRITER_RIGHTS]] as const) {
     const roots = (grants[authority]?.roots ?? {}) as { readonly [root: string]: string };
     for (const [guest, host] of Object.entries(roots)) {
       const key = JSON.stringify([guest, host]);

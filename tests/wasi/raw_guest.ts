@@ -9,7 +9,7 @@ import type { Memory } from "../../engine/runtime/memory/memory.ts";
 import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";
 
 /** Parameters by function: i is i32, l is i64; all return an error number but proc_exit. */
-const PARAMS = {
+export const PARAMS = {
   args_get: "ii",
   args_sizes_get: "ii",
   environ_get: "ii",

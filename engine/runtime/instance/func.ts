@@ -20,6 +20,19 @@ export interface FuncInfo {
 
 const INFOS = new WeakMap<object, FuncInfo>();
 
+/** The types of host functions that can be imported with one type only. */
+const HOST_TYPES = new WeakMap<object, FuncType>();
+
+/** Lets only imports of `type` be linked with a host function; others have any type. */
+export function declareHostType(fn: object, type: FuncType): void {
+  HOST_TYPES.set(fn, type);
+}
+
+/** The type of a host function that has one. */
+export function hostTypeOf(fn: object): FuncType | undefined {
+  return HOST_TYPES.get(fn);
+}
+
 /** The wasm function that `value` represents; undefined if `value` is not an exported function. */
 export function funcInfo(value: unknown): FuncInfo | undefined {
   return typeof value === "function" ? INFOS.get(value) : undefined;

@@ -33,7 +33,7 @@ import type { CompiledModule } from "../code/compiled_module.ts";
 import { Tag } from "../exceptions/exception.ts";
 import { type ControlContext, underControl } from "../suspension/call_limits.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
-import { funcInfo } from "./func.ts";
+import { funcInfo, hostTypeOf } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "../thread/guest_thread.ts";
 import { Instance, instanceOf } from "./instance.ts";
@@ -308,7 +308,13 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
   const type = module.funcType(index);
   if (typeof value !== "function") throw mismatch(entry, `a function ${funcTypeName(type)}`, describe(value));
   const info = funcInfo(value);
-  if (info === undefined) return checkBuiltin(module, entry, value);
+  if (info === undefined) {
+    const declared = hostTypeOf(value);
+    if (declared !== undefined && funcTypeName(declared) !== funcTypeName(type)) {
+      throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(declared)}`);
+    }
+    return checkBuiltin(module, entry, value);
+  }
   if (instanceOf(info).closed) {
     throw mismatch(entry, `a function ${funcTypeName(type)}`, "a function of a closed instance");
   }
