@@ -70,6 +70,21 @@ export class ComponentWasi {
     });
   }
 
+  /** The bytes that the guest has written to standard output, if they are collected. */
+  get stdout(): Uint8Array<ArrayBuffer> {
+    return this.preview1.wasi.stdout;
+  }
+
+  /** The bytes that the guest has written to standard error, if they are collected. */
+  get stderr(): Uint8Array<ArrayBuffer> {
+    return this.preview1.wasi.stderr;
+  }
+
+  /** The files in memory by their paths, as they are now. */
+  get files(): Record<string, Uint8Array> {
+    return this.preview1.wasi.files;
+  }
+
   /** Closes every descriptor that the guest has open, and ends its waits for clocks and standard input. */
   close(): void {
     this.#timers.close();

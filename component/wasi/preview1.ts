@@ -94,7 +94,8 @@ export interface FileStatus {
 
 /** One guest's preview 1. */
 export class Preview1 {
-  readonly #wasi: Wasi;
+  /** The implementation below. */
+  readonly wasi: Wasi;
   readonly #functions: Functions;
   readonly #memory: Memory = host.memory(4, 4);
   readonly #bytes: Uint8Array = new Uint8Array(this.#memory.buffer);
@@ -105,14 +106,14 @@ export class Preview1 {
 
   constructor(options: WasiOptions, waitsInEventLoop = false) {
     this.waitsInEventLoop = waitsInEventLoop;
-    this.#wasi = new Wasi(options);
-    this.#wasi.attachMemory(this.#memory);
-    this.#functions = this.#wasi.imports as unknown as Functions;
+    this.wasi = new Wasi(options);
+    this.wasi.attachMemory(this.#memory);
+    this.#functions = this.wasi.imports as unknown as Functions;
   }
 
   /** Closes every descriptor. */
   close(): void {
-    this.#wasi.close();
+    this.wasi.close();
   }
 
   /**
@@ -120,7 +121,7 @@ export class Preview1 {
    * that is opened in it.
    */
   addDirectory(fd: number, guest: string, rights: number): void {
-    this.#wasi.addDirectory(fd, guest, rights & DIRECTORY_RIGHTS, rights);
+    this.wasi.addDirectory(fd, guest, rights & DIRECTORY_RIGHTS, rights);
   }
 
   #call(name: string, ...args: (number | bigint)[]): void {
@@ -148,11 +149,11 @@ export class Preview1 {
 
   /** Charges the fuel of `count` subscriptions. Throws the trap if the time of the call is up. */
   chargeSubscriptions(count: number): void {
-    this.#wasi.charge(count * SUBSCRIPTION_BYTES);
+    this.wasi.charge(count * SUBSCRIPTION_BYTES);
   }
 
   isReady(fd: number, writes: boolean): boolean {
-    return this.#wasi.isReady(fd, writes);
+    return this.wasi.isReady(fd, writes);
   }
 
   /** Reads at most `length` bytes: at `offset`, or at the descriptor's position. No bytes mean the end. */
@@ -166,7 +167,7 @@ export class Preview1 {
   /** Writes all of `data`. Throws the trap if the time of the call is up before. */
   write(fd: number, data: Uint8Array, offset?: bigint): void {
     for (let at = 0; at < data.length;) {
-      this.#wasi.charge(0);
+      this.wasi.charge(0);
       at += this.#writeSome(fd, data, at, offset);
     }
   }

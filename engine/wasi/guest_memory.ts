@@ -55,6 +55,11 @@ export class GuestMemory {
     return this.#memory!.base + at;
   }
 
+  /** The bytes at an address that `address` has returned. */
+  bytesAt(address: number, length: number): Uint8Array<ArrayBuffer> {
+    return this.bytes(address - (this.#memory?.base ?? 0), length);
+  }
+
   bytes(at: number, length: number): Uint8Array<ArrayBuffer> {
     const view = this.#writable(at, length);
     return new Uint8Array(view.buffer as ArrayBuffer, view.byteOffset + at, length);

@@ -24,6 +24,16 @@ import { DescriptorFunctions } from "./descriptor_functions.ts";
 import { Descriptors } from "./descriptors.ts";
 import { functionsOf, type WasiState } from "./functions.ts";
 import { GuestMemory } from "./guest_memory.ts";
+import { type BytesAt, MemoryFiles } from "./memory_files.ts";
+import {
+  bytesOf,
+  Collected,
+  type Contents,
+  type InputSource,
+  type OutputReceiver,
+  readerOf,
+  receiverOf,
+} from "./memory_streams.ts";
 import { PathGuard, type ProtectedPaths } from "./path_guard.ts";
 import { PathFunctions } from "./path_functions.ts";
 import { PathResolver } from "./paths.ts";
@@ -36,7 +46,7 @@ import { CALL_LIMITS, type CallLimits, POLL, Waits } from "./waits.ts";
 import { WasiError } from "./wasi_error.ts";
 import { WasiExit } from "./wasi_exit.ts";
 
-export { type ProtectedPaths, WasiExit };
+export { type Contents, type InputSource, type OutputReceiver, type ProtectedPaths, WasiExit };
 
 /** The arguments, variables, directories and streams of a guest. */
 export interface WasiOptions {
@@ -56,7 +66,23 @@ export interface WasiOptions {
   stdio?: readonly [number, number, number] | "none";
   /** Paths of the host that the guest may read but never change, although its directories contain them. */
   protect?: ProtectedPaths;
+  /** Standard input: bytes, text, or an iterable of them, whose parts are taken when the guest reads. */
+  stdin?: InputSource;
+  /** The receiver of standard output: a function that gets each part, or `"collect"` for {@linkcode Wasi.stdout}. */
+  stdout?: OutputReceiver;
+  /** The receiver of standard error: a function that gets each part, or `"collect"` for {@linkcode Wasi.stderr}. */
+  stderr?: OutputReceiver;
+  /**
+   * Files in memory by their paths, with `/` between names. The guest sees them below `/`, and may change them and
+   * create others; {@linkcode Wasi.files} has them afterwards.
+   */
+  files?: Readonly<Record<string, Contents>>;
+  /** The maximum number of bytes of files in memory and of collected output together. Default: 64 MiB. */
+  maxFileBytes?: number;
 }
+
+/** The default of {@linkcode WasiOptions.maxFileBytes}. */
+const MAX_FILE_BYTES = 1 << 26;
 
 /** One guest's WASI. */
 export class Wasi {
@@ -64,6 +90,8 @@ export class Wasi {
   readonly imports: Readonly<Record<string, (...args: never[]) => unknown>>;
   readonly #state: WasiState;
   readonly #poll: PollFunctions;
+  #memoryFiles: MemoryFiles | undefined;
+  readonly #collected: Readonly<Record<"stdout" | "stderr", Collected>>;
 
   /**
    * Opens the preopened directories. `limits` bound the waits of its functions and default to those of the running
@@ -72,16 +100,23 @@ export class Wasi {
   constructor(options: WasiOptions = {}, limits: CallLimits = CALL_LIMITS) {
     checkOptions(options);
     const host = currentHost();
-    const sys = fileCalls(host);
     const scratch = new Scratch(host);
     const open = openFlags(host.arch);
+    const memory = new GuestMemory();
+    this.#collected = { stdout: new Collected(), stderr: new Collected() };
+    const below = fileCalls(host);
+    if (usesMemory(options)) {
+      const bytesAt: BytesAt = (address, length) => scratch.bytesAt(address, length) ?? memory.bytesAt(address, length);
+      this.#memoryFiles = new MemoryFiles(open, bytesAt, below, options.maxFileBytes ?? MAX_FILE_BYTES);
+    }
+    const sys = this.#memoryFiles?.call ?? below;
     const waits = new Waits(sys, scratch, limits);
     const resolver = new PathResolver({ sys, scratch, open, waits });
     const state: WasiState = {
       sys,
       scratch,
       open,
-      memory: new GuestMemory(),
+      memory,
       descriptors: new Descriptors(options.stdio === "none" ? STREAMS : 0),
       resolver,
       guard: new PathGuard({ sys, scratch, open, waits }, options.protect),
@@ -89,8 +124,9 @@ export class Wasi {
     };
     this.#state = state;
     this.#poll = new PollFunctions(state);
-    const { args = [], env = [], preopens = [], stdio = [0, 1, 2] } = options;
-    if (stdio !== "none") { for (const fd of stdio) this.#addStream(fd); }
+    const { args = [], env = [], preopens = [] } = options;
+    for (const fd of this.#streams(options)) this.#addStream(fd);
+    this.#addFiles(options.files);
     for (const { host, guest, descriptor } of preopens) this.#addPreopen(host, guest, descriptor);
     const groups = [
       new ProcessFunctions(state, args, env),
@@ -101,6 +137,45 @@ export class Wasi {
       this.#poll,
     ];
     this.imports = Object.assign({}, ...groups.map(functionsOf));
+  }
+
+  /** The bytes that the guest has written to standard output, if they are collected. */
+  get stdout(): Uint8Array<ArrayBuffer> {
+    return this.#collected.stdout.bytes;
+  }
+
+  /** The bytes that the guest has written to standard error, if they are collected. */
+  get stderr(): Uint8Array<ArrayBuffer> {
+    return this.#collected.stderr.bytes;
+  }
+
+  /** The files in memory by their paths, as they are now. */
+  get files(): Record<string, Uint8Array> {
+    return this.#memoryFiles?.contents() ?? {};
+  }
+
+  /** The descriptors of the standard streams. */
+  #streams({ stdio = [0, 1, 2], stdin, stdout, stderr }: WasiOptions): readonly number[] {
+    const files = this.#memoryFiles;
+    if (stdio === "none") return [];
+    if (files === undefined) return stdio;
+    const output = (option: OutputReceiver | undefined, name: "stdout" | "stderr", fd: number) => {
+      if (option === undefined) return fd;
+      return files.openReceiver(receiverOf(option, name) ?? files.collecting(this.#collected[name].add));
+    };
+    return [
+      stdin === undefined ? stdio[0] : files.openSource(readerOf(stdin)),
+      output(stdout, "stdout", stdio[1]),
+      output(stderr, "stderr", stdio[2]),
+    ];
+  }
+
+  #addFiles(files: WasiOptions["files"]): void {
+    if (files === undefined) return;
+    for (const [path, contents] of Object.entries(files)) {
+      this.#memoryFiles!.addFile(path, bytesOf(contents, `The file "${path}"`));
+    }
+    this.addDirectory(this.#memoryFiles!.openRoot(), "/", DIRECTORY_RIGHTS, ALL_RIGHTS);
   }
 
   /** Connects the guest's memory, which it exports as `memory`. Must be done before its functions run. */
@@ -199,7 +274,17 @@ const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
   preopens: true,
   stdio: true,
   protect: true,
+  stdin: true,
+  stdout: true,
+  stderr: true,
+  files: true,
+  maxFileBytes: true,
 };
+
+/** True if some file or stream of the guest is in memory. */
+function usesMemory({ stdin, stdout, stderr, files }: WasiOptions): boolean {
+  return [stdin, stdout, stderr, files].some((option) => option !== undefined);
+}
 
 /** Refuses unknown options, and descriptors that no process has. */
 function checkOptions(options: WasiOptions): void {
@@ -209,11 +294,22 @@ function checkOptions(options: WasiOptions): void {
   requireTexts(args, "The option args");
   if (env !== undefined && !Array.isArray(env)) throw new TypeError("The option env is an array of names with values");
   for (const pair of env ?? []) requireTexts(pair, "An element of the option env");
+  checkMemoryOptions(options);
   if (stdio === undefined || stdio === "none") return;
   if (!Array.isArray(stdio) || stdio.length !== STREAMS) {
     throw new TypeError('The option stdio is three descriptors, of stdin, stdout and stderr, or "none"');
   }
   for (const fd of stdio) wholeNumber(fd, "A descriptor of the option stdio", 0x7fffffff);
+}
+
+/** Refuses standard streams that are given twice, and files that are not a record. */
+function checkMemoryOptions({ stdio, stdin, stdout, stderr, files, maxFileBytes }: WasiOptions): void {
+  const isStream = [stdin, stdout, stderr].some((option) => option !== undefined);
+  if (isStream && stdio === "none") {
+    throw new TypeError('The option stdio is "none", so stdin, stdout and stderr cannot be given');
+  }
+  if (files !== undefined) requireRecord(files, "The option files");
+  if (maxFileBytes !== undefined) wholeNumber(maxFileBytes, "The option maxFileBytes");
 }
 
 const WHY_NOT_OPEN: Readonly<Record<number, string>> = {

@@ -28,6 +28,14 @@ export class Scratch {
     this.wait = new NativeRegion(host, base + 2 * PATH_BYTES + OUT_BYTES, WAIT_BYTES);
   }
 
+  /** The bytes at an address of these buffers, at most `length`; undefined for other addresses. */
+  bytesAt(address: number, length: number): Uint8Array | undefined {
+    for (const { address: start, size, u8 } of [this.#region, this.out, this.wait]) {
+      if (address >= start && address < start + size) return u8.subarray(address - start, address - start + length);
+    }
+    return undefined;
+  }
+
   /** Writes a path as a C string and returns its address; `second` for the second path of a call. */
   path(text: string, second = false): number {
     const at = second ? PATH_BYTES : 0;

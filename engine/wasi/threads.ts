@@ -94,6 +94,8 @@ const BLOCKING: ReadonlyMap<string, boolean> = new Map([
 export interface ThreadsOptions extends WasiOptions {
   /** Maximum number of live threads, including the first. Default 64. */
   maxThreads?: number;
+  /** Gets the files in memory when the program has ended. */
+  onFiles?: (files: Record<string, Uint8Array>) => void;
 }
 
 /** Returns whether the module starts threads by wasi-threads. */
@@ -127,6 +129,7 @@ class GuestProcess {
   readonly #starting = new Set<Worker>();
   readonly #starts = new StartQueue<ThreadStart["thread"]>(MAX_STARTING, (thread) => this.#startWorker(thread));
   readonly #until: number | undefined;
+  readonly #onFiles: (files: Record<string, Uint8Array>) => void;
   #ended = false;
   #end: (outcome: number | Error) => void = () => {};
 
@@ -137,7 +140,8 @@ class GuestProcess {
     const memoryImport = module.imports.find((entry) => entry.kind === "memory");
     if (memoryImport === undefined) throw new TypeError("A program with threads must import its memory");
     const memory = module.memoryForImport(memoryImport.module, memoryImport.name);
-    const { maxThreads = MAX_THREADS, args, env, ...own } = options;
+    const { maxThreads = MAX_THREADS, onFiles = () => {}, args, env, ...own } = options;
+    this.#onFiles = onFiles;
     const strings = { ...(args === undefined ? {} : { args }), ...(env === undefined ? {} : { env }) };
     if (wholeNumber(maxThreads, "The option maxThreads") === 0) {
       throw new RangeError("The option maxThreads must be at least 1: a program has its first thread");
@@ -208,6 +212,7 @@ class GuestProcess {
     for (const worker of this.#workers) worker.terminate();
     this.#workers.clear();
     this.#module.unshare();
+    this.#onFiles(this.#wasi.files);
     this.#wasi.close();
   }
 

@@ -92,8 +92,8 @@ function guestModule(isLimited: boolean): Module {
 }
 
 /** Fixed layout of the guest's memory: scratch results at 0, vectors at 256, strings from 1024, buffers from 65536. */
-const RESULT = 0;
-const VECTOR = 256;
+export const RESULT = 0;
+export const VECTOR = 256;
 const FIRST_STRING = 1024;
 export const BUFFER = 65536;
 
