@@ -57,7 +57,7 @@ function makeNamespace(): Namespace {
 
 patchWebMessages();
 
-export { type CompileOptions };
+export type { CompileOptions };
 
 /**
  * Sets the options for the modules of the namespace, such as the cache directory and the features, and their limits,

@@ -85,6 +85,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/wasi/escape_test.ts", "a tree that changes during the walk", "untested", NO_LINKS],
   ["tests/wasi/nonblocking_test.ts", "a read of a nonblocking standard input", "absent", NO_MODES],
   ["tests/wasi/nonblocking_test.ts", "a write to a full nonblocking standard output", "absent", NO_MODES],
+  ["tests/wasi/memory_files_test.ts", "random calls on files in memory", "untested", "the model is Linux"],
   ["tests/wasi/paths_test.ts", "exclusive creation does not look behind a link", "untested", NO_LINKS],
   ["tests/wasi/paths_test.ts", "hard links to symbolic links", "untested", NO_LINKS],
   ["tests/wasi/paths_test.ts", "symbolic links are made, read and followed", "absent", GUEST_LINKS],
