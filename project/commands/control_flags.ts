@@ -27,17 +27,24 @@ export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
   },
 ];
 
-/** The context that the flags ask for; the time runs from now. */
+/**
+ * The context that the flags ask for. The time runs from the first reading of the deadline, which is when the guest
+ * starts: reading and compiling its file, and loading the host's own modules, do not count.
+ */
 export function runContext(flags: ControlFlags): Context {
-  return {
-    ...(flags.timeout === undefined
-      ? {}
-      : { deadline: new Date(Date.now() + wholeNumber("--timeout", flags.timeout)) }),
+  const context: Context = {
     ...(flags.processorTime === undefined
       ? {}
       : { processorTime: wholeNumber("--processor-time", flags.processorTime) }),
     ...(flags.fuel === undefined ? {} : { fuel: wholeNumber("--fuel", flags.fuel) }),
   };
+  if (flags.timeout === undefined) return context;
+  const milliseconds = wholeNumber("--timeout", flags.timeout);
+  let deadline: Date | undefined;
+  return Object.defineProperty(context, "deadline", {
+    get: () => deadline ??= new Date(Date.now() + milliseconds),
+    enumerable: true,
+  });
 }
 
 /** Adds to `engine` the options that the flags need. */
