@@ -244,8 +244,8 @@ class UncatchableMark extends Existing {
 
 /** Marks an error that WebAssembly code cannot catch: like traps, it propagates to the caller in JavaScript. */
 export function markUncatchable<E extends Error>(error: E): E {
-  if (!UncatchableMark.isOn(error)) new UncatchableMark(error);
-  return error;
+  // A bundler would drop a construction whose result is not used.
+  return UncatchableMark.isOn(error) ? error : new UncatchableMark(error) as unknown as E;
 }
 
 /** True if `value` is marked as an error that WebAssembly code cannot catch. */

@@ -60,12 +60,18 @@ export function isRecord(value: unknown): value is object {
 }
 
 /**
- * Throws for names that are not in `known`: a misspelled option must not be ignored. Only own properties count, since
- * programs add enumerable ones to Object.prototype.
+ * Throws for names that are not in `known`, own or inherited: a misspelled option must not be ignored. The last object
+ * of the prototype chain does not count, since programs add enumerable properties to Object.prototype.
  */
 export function requireKnownNames(what: string, given: object, known: object): void {
-  for (const name of Object.keys(given)) {
-    if (!Object.hasOwn(known, name)) throw unknownName(what, name, Object.keys(known));
+  let holder: object | null = given;
+  while (holder !== null) {
+    const next: object | null = Object.getPrototypeOf(holder);
+    if (next === null && holder !== given) return;
+    for (const name of Object.keys(holder)) {
+      if (!Object.hasOwn(known, name)) throw unknownName(what, name, Object.keys(known));
+    }
+    holder = next;
   }
 }
 

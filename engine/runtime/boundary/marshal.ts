@@ -5,7 +5,9 @@
  * interpreter does the same.
  *
  * Invariant: all arguments are converted before the first slot is written, because a conversion may run user code that
- * calls into WebAssembly again; for the same reason, results are read immediately after the call.
+ * calls into WebAssembly again; for the same reason, results are read immediately after the call. User code may also
+ * close the instance or start a call that is preempted, so `enter` comes after it, and before references are converted,
+ * which a sweep in `enter` would free.
  *
  * The generated functions are factories that depend on the function type alone. They are cached for the realm, so that
  * all engines share the code that the host engine has optimized.
@@ -80,7 +82,9 @@ interface Suspending {
 
 /** A call divided in two parts, for calls that may be suspended (AsyncCall). */
 export interface CallHalves {
-  /** Converts the arguments, and writes them and the addresses of the function to the thread state. */
+  /**
+   * Converts the arguments, enters the instance, and writes them and the addresses of the function to the thread state.
+   */
   begin: (args: readonly unknown[]) => void;
   /** Reads the results; must be called immediately after the call ends. */
   finish: () => unknown;
@@ -166,7 +170,7 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
   }
   return {
     begin: (args) => {
-      const scratch = convertAll(params, args, boundary);
+      const scratch = convertAll(params, args, boundary, env.enter);
       scratch.forEach((value, i) => storeConverted(state, i, params[i], value));
       setCall(env);
     },
@@ -257,10 +261,23 @@ function conversionOrder(types: readonly ValType[]): number[] {
   return [...indices.filter((i) => !isRef(types[i])), ...indices.filter((i) => isRef(types[i]))];
 }
 
-/** Converts values to `types`. */
-function convertAll(types: readonly ValType[], values: readonly unknown[], boundary: ReferenceBoundary): unknown[] {
+/** Converts values to `types`; calls `enter` after the conversions that may run user code. */
+function convertAll(
+  types: readonly ValType[],
+  values: readonly unknown[],
+  boundary: ReferenceBoundary,
+  enter: () => void = () => {},
+): unknown[] {
   const words = new Array<unknown>(types.length);
-  for (const i of conversionOrder(types)) words[i] = converted(types[i], values[i], boundary);
+  let hasEntered = false;
+  for (const i of conversionOrder(types)) {
+    if (isRef(types[i]) && !hasEntered) {
+      enter();
+      hasEntered = true;
+    }
+    words[i] = converted(types[i], values[i], boundary);
+  }
+  if (!hasEntered) enter();
   return words;
 }
 
@@ -331,7 +348,9 @@ function wordAsDouble(word: number): number {
 
 function callInSource(type: FuncType): string {
   const names = type.params.map((_, i) => `a${i}`);
-  const converted = conversionOrder(type.params).map((i) => `const v${i} = ${convert(type.params[i], `a${i}`, i)};`);
+  const conversions = (isReference: boolean) =>
+    conversionOrder(type.params).filter((i) => isRef(type.params[i]) === isReference)
+      .map((i) => `const v${i} = ${convert(type.params[i], `a${i}`, i)};`).join(" ");
   const stored = type.params.map((t, i) => store(t, i, `v${i}`));
   const loads = type.results.map((t, i) => load(t, i, type.params.length + i));
   const result = loads.length === 0 ? "" : loads.length === 1 ? `return ${loads[0]};` : `return [${loads.join(", ")}];`;
@@ -342,8 +361,9 @@ function callInSource(type: FuncType): string {
   const code = wordAsDouble(env.code), context = wordAsDouble(env.context);
   const thunk = wordAsDouble(env.thunk), record = wordAsDouble(env.record);
   return { call(${names.join(", ")}) {
+    ${conversions(false)}
     if (instance.closed || thread.attention && thread.needsEntry()) enter();
-    ${converted.join(" ")}
+    ${conversions(true)}
     ${stored.join(" ")}
     ${put(CALL_CODE, "code")} ${put(CALL_CONTEXT, "context")} ${put(CALL_THUNK, "thunk")} ${put(CALL_RECORD, "record")}
     const status = run();
@@ -357,8 +377,7 @@ function interpretedCallIn(type: FuncType, env: CallInEnv): (...args: unknown[])
   const { state, boundary } = env;
   const { params } = type;
   return (...args) => {
-    env.enter();
-    const scratch = convertAll(params, args, boundary);
+    const scratch = convertAll(params, args, boundary, env.enter);
     scratch.forEach((value, i) => storeConverted(state, i, params[i], value));
     setCall(env);
     const status = env.call();

@@ -314,7 +314,6 @@ class AsyncCall {
   #begin(): number {
     const instance = this.#instance;
     const thread = this.#thread;
-    instance.enter();
     this.#halves.begin(this.#args);
     this.#args = NO_ARGUMENTS;
     if (instance.module.countsDepth) {
