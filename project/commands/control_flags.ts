@@ -1,6 +1,7 @@
 /**
- * Limits of a run: `--timeout MS`, `--processor-time MS`, `--fuel N`, `--max-memory PAGES`. Input: the flag values.
- * Output: the context of the run, and the engine options that make compiled code obey it.
+ * Limits of a run: `--timeout TIME`, `--processor-time TIME`, `--fuel N`, `--max-memory SIZE`. Input: the flag values.
+ * Output: the context of the run, and the engine options that make compiled code obey it. Times are milliseconds and
+ * sizes are pages of 64 KiB, unless they have a unit.
  */
 import type { Context, EngineOptions } from "@waft/engine";
 import { UsageError } from "../base/failure.ts";
@@ -15,15 +16,15 @@ export interface ControlFlags {
 
 /** The options. */
 export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
-  { flags: "--timeout <ms>", description: "Interrupt the guest after this many milliseconds" },
+  { flags: "--timeout <time>", description: "Interrupt the guest after this time: milliseconds, or such as 5s or 2m" },
   {
-    flags: "--processor-time <ms>",
-    description: "Interrupt the guest after this much processor time; waiting does not count",
+    flags: "--processor-time <time>",
+    description: "Interrupt the guest after this much processor time (as --timeout); waiting does not count",
   },
   { flags: "--fuel <n>", description: "Stop the guest after this many units of fuel, about one per instruction" },
   {
-    flags: "--max-memory <pages>",
-    description: "Maximum size of each memory in pages of 64 KiB (default: 16384)",
+    flags: "--max-memory <size>",
+    description: "Maximum size of each memory: pages of 64 KiB, or such as 256MiB (default: 1GiB)",
   },
 ];
 
@@ -35,14 +36,14 @@ export function runContext(flags: ControlFlags): Context {
   const context: Context = {
     ...(flags.processorTime === undefined
       ? {}
-      : { processorTime: wholeNumber("--processor-time", flags.processorTime) }),
+      : { processorTime: milliseconds("--processor-time", flags.processorTime) }),
     ...(flags.fuel === undefined ? {} : { fuel: wholeNumber("--fuel", flags.fuel) }),
   };
   if (flags.timeout === undefined) return context;
-  const milliseconds = wholeNumber("--timeout", flags.timeout);
+  const time = milliseconds("--timeout", flags.timeout);
   let deadline: Date | undefined;
   return Object.defineProperty(context, "deadline", {
-    get: () => deadline ??= new Date(Date.now() + milliseconds),
+    get: () => deadline ??= new Date(Date.now() + time),
     enumerable: true,
   });
 }
@@ -55,13 +56,63 @@ export function controlledEngine(engine: EngineOptions, flags: ControlFlags): En
     ...(flags.fuel === undefined ? {} : { fuel: true }),
     ...(flags.maxMemory === undefined
       ? {}
-      : { limits: { ...engine.limits, maxMemoryPages: wholeNumber("--max-memory", flags.maxMemory) } }),
+      : { limits: { ...engine.limits, maxMemoryPages: pagesOf("--max-memory", flags.maxMemory) } }),
   };
 }
 
 function wholeNumber(flag: string, text: string): number {
   const value = /^\d+$/.test(text) ? Number(text) : NaN;
   if (!Number.isSafeInteger(value)) throw new UsageError(`${flag} takes a whole number, not "${text}"`);
-  if (flag === "--timeout" && value > 1e12) throw new UsageError(`${flag} takes at most 10^12, not "${text}"`);
   return value;
+}
+
+/** Milliseconds in the units of times. */
+const TIME_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000 };
+
+/** A year: longer limits are mistakes of units. */
+const MAX_MS = 366 * 24 * TIME_UNITS.h;
+
+/** Parses `1500`, in milliseconds, or a number with a unit, such as `1.5s`. Throws UsageError. */
+function milliseconds(flag: string, text: string): number {
+  const value = withUnit(text, TIME_UNITS) ?? NaN;
+  if (Number.isNaN(value)) {
+    throw new UsageError(`${flag} takes milliseconds, or a number with ms, s, m or h, such as 5s, not "${text}"`);
+  }
+  if (value > MAX_MS) throw new UsageError(`${flag} takes at most a year (8784h), not "${text}"`);
+  return Math.ceil(value);
+}
+
+const PAGE_BYTES = 65_536;
+
+/** Pages in the units of sizes. */
+const SIZE_UNITS: Readonly<Record<string, number>> = {
+  KiB: 2 ** 10 / PAGE_BYTES,
+  MiB: 2 ** 20 / PAGE_BYTES,
+  GiB: 2 ** 30 / PAGE_BYTES,
+  TiB: 2 ** 40 / PAGE_BYTES,
+};
+
+/** 16 TiB: no process has more address space to reserve. */
+const MAX_PAGES = 2 ** 28;
+
+/**
+ * Parses a number of pages, or bytes with a unit, such as `256MiB`, of which a part of a page does not count. Throws
+ * UsageError.
+ */
+function pagesOf(flag: string, text: string): number {
+  const value = withUnit(text, SIZE_UNITS) ?? NaN;
+  if (Number.isNaN(value) || (value > 0 && value < 1)) {
+    throw new UsageError(
+      `${flag} takes pages of 64 KiB, or at least one page as a size with KiB, MiB or GiB, such as 256MiB, not "${text}"`,
+    );
+  }
+  if (value > MAX_PAGES) throw new UsageError(`${flag} takes at most ${MAX_PAGES} pages (16TiB), not "${text}"`);
+  return Math.floor(value);
+}
+
+/** A whole number, or a decimal one with a unit, in the table's measure; undefined for other text. */
+function withUnit(text: string, units: Readonly<Record<string, number>>): number | undefined {
+  if (/^\d+$/.test(text)) return Number(text);
+  const [, amount, unit = ""] = /^(\d+(?:\.\d+)?)([A-Za-z]+)$/.exec(text) ?? [];
+  return amount === undefined || !Object.hasOwn(units, unit) ? undefined : Number(amount) * units[unit];
 }

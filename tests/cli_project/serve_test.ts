@@ -160,7 +160,7 @@ Deno.test("mistakes of waft serve are one line, before anything listens", async 
       [["--addr", "127.0.0.1:65536", HTTP], 2, /--addr takes/],
       [["--concurrent", "0", HTTP], 2, /--concurrent takes a number/],
       [["--net", "*", HTTP], 1, /"\*" is not HOST or HOST:PORT/],
-      [["--timeout", "soon", HTTP], 2, /--timeout takes a whole number/],
+      [["--timeout", "soon", HTTP], 2, /--timeout takes milliseconds, or a number with ms, s, m or h/],
     ];
     for (const [args, code, message] of cases) {
       const run = await waft(["serve", ...args], home, home);
