@@ -1,21 +1,26 @@
 /**
  * Errors for input that was parsed as text but is not: a damaged binary, a compressed file, text in another encoding.
- * In: the bytes and the parser's error. Out: the error to throw. Invariant: for bytes that are text, the parser's error
- * is kept, with its line and column.
+ * In: the bytes and the parser's error. Out: the error to throw. Invariant: for text that begins as a module's does,
+ * the parser's error is kept, with its line and column.
  */
 import { decodeUtf8 } from "../base/utf8.ts";
 import { MalformedError } from "../errors.ts";
 
 /** Number of leading bytes in the message: the length of the magic number. */
 const SHOWN = 4;
+/** Number of characters of the first line in the message. */
+const SHOWN_TEXT = 40;
 
 /** Runs `read` over `source`; if it fails because the bytes are not text, the error says so. */
 export function readingText<T>(source: string | Uint8Array, read: () => T): T {
   try {
     return read();
   } catch (error) {
-    const reason = error instanceof MalformedError && typeof source !== "string" ? notTextReason(source) : undefined;
-    throw reason === undefined ? error : new MalformedError(reason);
+    if (!(error instanceof MalformedError) || typeof source === "string") throw error;
+    const reason = notTextReason(source);
+    if (reason !== undefined) throw new MalformedError(reason);
+    const other = otherText(source);
+    throw other === undefined ? error : new MalformedError(other, { line: 1, column: 1 });
   }
 }
 
@@ -31,7 +36,7 @@ function notTextReason(bytes: Uint8Array): string | undefined {
   if (first === 0x00) return "this is a module's binary form, not text"; // where only text can be meant, as in scripts
   if (opensList(bytes)) return undefined;
   // Input that begins like text is taken for text, even with stray bytes in comments, unless it contains zeros.
-  const begins = first === undefined || " \t\n\r(;".includes(String.fromCharCode(first));
+  const begins = beginsAsText(first);
   if (begins ? !bytes.includes(0) : !hasControlBytes(bytes) && decodeUtf8(bytes) !== undefined) return undefined;
   const shown = [...bytes.subarray(0, SHOWN)].map((byte) => byte.toString(16).padStart(2, "0")).join(" ");
   return `neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ${shown}`;
@@ -44,6 +49,19 @@ const OPENING = 256;
 function opensList(bytes: Uint8Array): boolean {
   const start = Array.from(bytes.subarray(0, OPENING), (byte) => String.fromCharCode(byte)).join("");
   return /^[ \t\n\r]*(?:\([ \t\n\r]*[a-z;@]|;;)/.test(start);
+}
+
+/** Whether the text of a module can begin with this byte: with a blank, a parenthesis or a comment. */
+function beginsAsText(first: number | undefined): boolean {
+  return first === undefined || " \t\n\r(;".includes(String.fromCharCode(first));
+}
+
+/** The reason for which text is not a module's; undefined if it begins as one. */
+function otherText(bytes: Uint8Array): string | undefined {
+  if (beginsAsText(bytes[0])) return undefined;
+  const line = decodeUtf8(bytes)!.split(/[\r\n]/, 1)[0];
+  const shown = line.length > SHOWN_TEXT ? `${line.slice(0, SHOWN_TEXT)}…` : line;
+  return `this is text, but not that of a module, which begins with "(": it begins with ${JSON.stringify(shown)}`;
 }
 
 /** True if there are control characters other than white space, form feed and escape. */

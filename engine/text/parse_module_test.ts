@@ -220,6 +220,7 @@ Deno.test("a label is found without a walk over the labels inside it", () => {
 
 Deno.test("bytes that are not text are distinguished from text with mistakes", () => {
   const neither = "neither a module's binary form, which begins with 00 61 73 6d, nor its text: it begins with ";
+  const other = 'this is text, but not that of a module, which begins with "(": it begins with ';
   const rows: [number[] | string, string][] = [
     [[0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}58 61 73 6d`],
     [[0x20, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}20 61 73 6d`],
@@ -230,8 +231,10 @@ Deno.test("bytes that are not text are distinguished from text with mistakes", (
       "\ufeff(module)",
       "undefined:undefined text begins with no byte order mark here: save it as UTF-8 without one",
     ],
-    ["<html>", "1:1 unknown operator <html>"],
-    ["modul é", "1:1 unknown operator modul"],
+    ["<html>\n<body>", `1:1 ${other}"<html>"`],
+    ["modul é", `1:1 ${other}"modul é"`],
+    ["# waft\n", `1:1 ${other}"# waft"`],
+    [`{ "a": 1, ${"x".repeat(60)}`, `1:1 ${other}"{ \\"a\\": 1, ${"x".repeat(30)}…"`],
     ["(bla \x01)", "1:2 unknown operator bla"],
     ["(module ;; a form feed \f\n (bla))", "2:3 unknown operator bla"],
     [[0x28, 0x62, 0xff, 0x29], "1:2 unknown operator b"],

@@ -4,6 +4,8 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
+import { isComponent } from "../../component/binary/section_ids.ts";
+import { isComponentText } from "../../component/text/is_component_text.ts";
 import { FileFailure, UsageError } from "../base/failure.ts";
 import { writeOutput } from "../base/replace_file.ts";
 import { machineOf } from "../ops/build/machine_name.ts";
@@ -13,6 +15,9 @@ import { addOptions } from "./option_rows.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { type CompilingFlags, compilingOptions } from "./project_defaults.ts";
 import { PROJECT_OPTION_ROWS } from "./run_flags.ts";
+
+const NO_COMPONENTS = "this is a component, and artifacts are of modules: `waft run` keeps the compiled code of " +
+  "components in its cache, and `waft build` makes an executable of one";
 
 interface CompileFlags extends CompilingFlags {
   readonly output: string;
@@ -37,6 +42,7 @@ export function addCommand(program: Command): void {
       let artifact: Uint8Array;
       try {
         const bytes = readInput(file);
+        if (isComponent(bytes) || isComponentText(bytes)) throw new Error(NO_COMPONENTS);
         artifact = machine === undefined ? engine.compile(bytes).serialize() : await engine.compileFor(machine, bytes);
       } catch (error) {
         throw new FileFailure(file, error);

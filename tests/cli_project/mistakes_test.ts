@@ -36,7 +36,15 @@ Deno.test("mistakes: one line with the fault and its place, and the status for i
     writeFileSync(join(home, "damaged.wasm"), Uint8Array.of(0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0));
     const many = Array.from({ length: 100 }, (_, i) => `(func (export "f${i}"))`);
     writeFileSync(join(home, "many.wat"), many.join("\n"));
+    writeFileSync(join(home, "README.md"), "# waft\n");
+    writeFileSync(join(home, "c.wat"), "(component)");
     const rows: [string[], number, RegExp][] = [
+      [
+        ["run", "README.md"],
+        1,
+        /^waft: README\.md:1:1: this is text, but not that of a module.*: it begins with "# waft"\n/,
+      ],
+      [["compile", "c.wat", "-o", "c"], 1, /^waft: c\.wat: this is a component, and artifacts are of modules/],
       [["run", "add.wat", "1", "x"], 2, /^waft: add\.wat: argument 2 of "add": "x" is not an i32\n$/],
       [["run", "add.wat", "1"], 2, /^waft: add\.wat: "add" takes 2 arguments, not 1\n$/],
       [["run", "many.wat"], 2, /choose one with --invoke NAME before the file:\n {4}f0 .*\n {4}and 60 more\n$/s],
