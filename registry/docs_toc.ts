@@ -15,11 +15,13 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference",
   "reference-wasi",
   "reference-threads",
+  "reference-program",
   "reference-counts",
   "reference-recording",
   "reference-node-wasi",
   "reference-webassembly",
   "reference-component",
+  "reference-component-program",
 ];
 
 /** All pages in order. */

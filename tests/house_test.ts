@@ -46,6 +46,7 @@ const PUBLIC = [
   "engine/optimizations.ts",
   "engine/runtime/memory/memory.ts",
   "engine/wasi/mod.ts",
+  "engine/wasi/run_program.ts",
   "engine/wasi/threads.ts",
   "engine/webassembly/mod.ts",
 ];

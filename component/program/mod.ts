@@ -5,12 +5,8 @@
  *
  * @module
  */
-import {
-  prepareProgram,
-  type ProgramOptions,
-  type ProgramResult,
-  runProgram as runModule,
-} from "@waft/engine/wasi/program";
+import { prepareProgram } from "@waft/engine/internal/wasi/prepare_program";
+import { type ProgramOptions, type ProgramResult, runProgram as runModule } from "@waft/engine/wasi/program";
 import { ComponentError } from "../abi/traps.ts";
 import { isComponent } from "../binary/section_ids.ts";
 import { compileComponent } from "../compile_source.ts";

@@ -59,6 +59,14 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     about: "Programs that use wasi-threads: each thread is a Worker.",
   },
   {
+    page: "reference-program",
+    specifier: "@waft/engine/wasi/program",
+    package: "engine",
+    entry: "./wasi/program",
+    title: "API reference: programs",
+    about: "Running a program of WASI with files and streams in memory.",
+  },
+  {
     page: "reference-counts",
     specifier: "@waft/engine/counts",
     package: "engine",
@@ -97,6 +105,14 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     entry: "./component",
     title: "API reference: components",
     about: "Compiling, instantiating and calling WebAssembly components.",
+  },
+  {
+    page: "reference-component-program",
+    specifier: "@waft/cli/component/program",
+    package: ".",
+    entry: "./component/program",
+    title: "API reference: programs that are components",
+    about: "Running a module or a component of WASI with files and streams in memory.",
   },
 ];
 
