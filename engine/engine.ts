@@ -409,10 +409,19 @@ export class Engine implements Settings {
    * its lines.
    */
   #compileCached(bytes: Uint8Array, cache: CodeCache): Module {
+    // Another engine may have another cache, which has to get the code, too.
+    const settings = `cached by ${this.#number}`;
+    const known = this.#ownsCode ? undefined : reusableCode(bytes, settings);
+    if (known !== undefined && known.compiled.explicitBounds === wantsExplicit(this, known.compiled.valid)) {
+      return this.#moduleOf(known, bytes);
+    }
     const key = cacheKey(bytes, codeFacts(this));
     const start = now();
     const stored = loadCached(cache, key, this);
-    if (stored !== undefined) return this.#fromCache(stored, bytes, now() - start);
+    if (stored !== undefined) {
+      if (!this.#ownsCode) rememberCode(bytes, settings, { ...stored, tierUp: undefined });
+      return this.#fromCache(stored, bytes, now() - start);
+    }
     const startsAtOnce = this.tier === "auto" && wasMarked(cache, key);
     const tier = startsAtOnce && bytes.length <= MOST_BYTES_AT_ONCE ? "optimizing" : this.tier;
     if (tier === "optimizing") prepareHelpers(this.#threads, bytes.length);
@@ -423,6 +432,7 @@ export class Engine implements Settings {
       undefined,
       { startsAtOnce, finished: (compiled, statistics) => write(serializeModule(compiled, this, statistics)) },
       tier,
+      (code) => this.#ownsCode || rememberCode(bytes, settings, code),
     );
     if (!module.isTieringUp) write(module.serialize());
     if (hasObjects(parsed)) cacheCollector(cache);
@@ -434,11 +444,16 @@ export class Engine implements Settings {
     const parts = { tier: "optimizing", kernel: undefined, origin: "cache", ms } as const;
     this.#explain?.(new FunctionNotes().report(compiled, parts));
     if (this.#perfMap) addToPerfMap(compiled);
+    return this.#moduleOf({ compiled, statistics, tierUp: undefined }, bytes);
+  }
+
+  /** A module with existing code; its `bytes` are compiled if there is no room for guard pages. */
+  #moduleOf({ compiled, statistics, tierUp }: ReusableCode, bytes: Uint8Array): Module {
     const space = realmStore();
     const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
     const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
     const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
-    return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined);
+    return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined, tierUp);
   }
 
   /**
@@ -478,10 +493,13 @@ export class Engine implements Settings {
     places?: TextPlaces,
     plan?: TierUpPlan,
     tier: Tiering = this.tier,
+    remember: (code: ReusableCode) => void = () => {},
   ): Module {
     const space = realmStore();
     const explicit = wantsExplicit(this, module);
-    const { compiled, statistics, tierUp } = this.#compileFor(space, module, places, explicit, tier, plan);
+    const code = this.#compileFor(space, module, places, explicit, tier, plan);
+    remember(code);
+    const { compiled, statistics, tierUp } = code;
     const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
     const fallback = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true, "optimizing").compiled
@@ -587,6 +605,15 @@ export class Engine implements Settings {
     };
   }
 
+  static #engines = 0;
+  readonly #number = Engine.#engines++;
+
+  /** True if the modules of this engine do not share code with others of the same bytes. */
+  get #ownsCode(): boolean {
+    return this.#verify || this.#provesCode || this.#tierUpCalls !== undefined || this.#tierUpTurns !== undefined ||
+      this.#lazyFrom !== undefined || this.#explain !== undefined;
+  }
+
   /** Compiles a module, or takes the code of equal bytes: not for text, whose lines are the module's own. */
   #compileFor(
     space: Store,
@@ -596,12 +623,9 @@ export class Engine implements Settings {
     tier: Tiering = this.tier,
     plan?: TierUpPlan,
   ): ReusableCode {
-    const isOwn = places !== undefined || this.#verify || this.#provesCode || plan !== undefined ||
-      this.#tierUpCalls !== undefined ||
-      this.#tierUpTurns !== undefined ||
-      this.#lazyFrom !== undefined ||
-      this.#explain !== undefined;
-    if (isOwn) return this.#compileAnew(space, module, places, explicitBounds, tier, plan);
+    if (places !== undefined || plan !== undefined || this.#ownsCode) {
+      return this.#compileAnew(space, module, places, explicitBounds, tier, plan);
+    }
     const settings = `${explicitBounds} ${tier} ${this.#codeKey}`;
     const known = reusableCode(module.bytes, settings);
     if (known !== undefined) return known;
