@@ -103,7 +103,11 @@ loadTest("a denied optional authority is a stub, a denied required one refuses",
 loadTest(
   "a denied required authority refuses",
   async ({ code }) => assert.equal(await code(), "authority.denied 4"),
-  deciderFromFlags({ allow: [], deny: ["caller.memory.read"], allowRequested: true, command: "" }).decide,
+  // Flags do not deny it, but a lockfile can.
+  async (request) => {
+    const { "caller.memory.read": removed, ...grants } = (await ALLOW_ALL(request))!.grants;
+    return { grants, denied: removed === undefined ? [] : ["caller.memory.read"] };
+  },
 );
 
 loadTest("no lockfile, stale lockfile, broken lockfile", async ({ project, code }) => {
