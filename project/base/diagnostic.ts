@@ -154,6 +154,14 @@ export function stepInto(pointer: string, key: string | number): string {
   return `${pointer}/${String(key).replaceAll("~", "~0").replaceAll("/", "~1")}`;
 }
 
+/**
+ * The place to which an answer redirects, for messages: the origin of `next`, or the target as given where that has
+ * none, as a file.
+ */
+export function redirectPlace(next: URL | undefined, target: string): string {
+  return quote(next === undefined || next.origin === "null" ? target : next.origin);
+}
+
 /** Shortens and quotes a hostile or long string: control, bidi and zero-width characters are escaped. */
 export function quote(text: string, limit = 120): string {
   const cut = text.length > limit ? text.slice(0, limit) + "…" : text;

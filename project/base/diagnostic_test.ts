@@ -9,6 +9,7 @@ import {
   jsonLine,
   ProjectError,
   readablePointer,
+  redirectPlace,
   stepInto,
 } from "./diagnostic.ts";
 
@@ -74,4 +75,12 @@ Deno.test("diagnostic: no character that hides, reorders or moves text stays as 
   assert.equal(escapeHostile("plain text, äöü 漢字"), "plain text, äöü 漢字");
   assert.equal(escapeHostile("e\u0301\u0323\u0301\u0323!"), "e\u0301\u0323\u0301\u0323!");
   assert.equal(escapeHostile(`e${"\u0301".repeat(6)}`), `e${"\u0301".repeat(4)}\\u{301}\\u{301}`);
+});
+
+Deno.test("the place of a redirect is an origin, or the target where it has none", () => {
+  const place = (target: string) => redirectPlace(URL.canParse(target) ? new URL(target) : undefined, target);
+  assert.equal(place("https://other.example/x?y"), '"https://other.example"');
+  assert.equal(place("file:///etc/passwd"), '"file:///etc/passwd"');
+  assert.equal(place("data:text/plain,x"), '"data:text/plain,x"');
+  assert.equal(place("http://[broken"), '"http://[broken"');
 });

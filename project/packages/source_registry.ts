@@ -9,7 +9,7 @@
  * ETag, so an unchanged index costs one small round trip, and `--offline` can resolve from the last answers.
  */
 import { join } from "node:path";
-import { type Diagnostic, fail, ProjectError, quote } from "../base/diagnostic.ts";
+import { type Diagnostic, fail, ProjectError, quote, redirectPlace } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
 import { digestBytes } from "../base/integrity.ts";
 import type { JsonObject, JsonValue } from "../base/json_read.ts";
@@ -337,7 +337,7 @@ export class RegistrySource implements Source {
         await response.body?.cancel();
         const next = URL.canParse(target, at) ? new URL(target, at) : undefined;
         if (next?.origin !== new URL(url).origin) {
-          throw fail("registry.redirect", `${url} redirects to another host, ${quote(next?.origin ?? target)}`, {
+          throw fail("registry.redirect", `${url} redirects to another host, ${redirectPlace(next, target)}`, {
             help: "use that registry's own address if you trust it",
           });
         }

@@ -10,7 +10,7 @@ import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
 import { dirname, join } from "node:path";
-import { fail, ProjectError, quote } from "../base/diagnostic.ts";
+import { fail, ProjectError, quote, redirectPlace } from "../base/diagnostic.ts";
 import { DISK } from "../base/files.ts";
 import { checkRegistryUrl } from "../packages/machine.ts";
 import { requireOwnFile } from "../base/own_file.ts";
@@ -183,7 +183,7 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
       await response.body?.cancel();
       const next = URL.canParse(target, at) ? new URL(target, at) : undefined;
       if (next?.origin !== new URL(url).origin) {
-        throw fail("release.redirect", `${url} redirects to another host, ${quote(next?.origin ?? target)}`, {
+        throw fail("release.redirect", `${url} redirects to another host, ${redirectPlace(next, target)}`, {
           help: "nothing was installed; pass that site with --base if you trust it",
         });
       }

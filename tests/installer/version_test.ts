@@ -280,6 +280,8 @@ Deno.test("hostile site: a redirect to another host, and one in a circle", () =>
       return true;
     };
     await refuses(/^release\.redirect$/, /redirects to another host, "http:\/\/127\.0\.0\.1:9"/);
+    location = "file:///etc/passwd";
+    await refuses(/^release\.redirect$/, /redirects to another host, "file:\/\/\/etc\/passwd"/);
     location = site.path(NIGHTLY);
     await refuses(/^release\.redirect$/, /more than 3 times/);
   }));
