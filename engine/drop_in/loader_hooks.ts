@@ -1,11 +1,12 @@
 /**
  * Loader hooks that turn `import * as m from "./a.wasm"` into a waft module. In: the host's hook mechanism, which is
  * synchronous hooks (Node 22.15, Deno), a hook thread (older Node, which loads this module there) or plugins (Bun).
- * Out: registered hooks that answer imports of `.wasm` files with JavaScript source (wasm_modules.ts) and pass on all
- * others. On Deno, the hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
+ * Out: registered hooks that answer imports of `.wasm` files with JavaScript source (wasm_modules.ts), change source
+ * phase imports (source_imports.ts), and pass on all others. On Deno, the hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
  */
 import { LateModule } from "../host/late_module.ts";
 import { nodeModule } from "../host/process.ts";
+import { withoutSourceImports } from "./source_imports.ts";
 import { isWasmFile, moduleSource } from "./wasm_modules.ts";
 
 /** File extension of this package's modules: `ts` in the sources, `js` in the npm package. */
@@ -28,7 +29,18 @@ export async function load(
   context: unknown,
   next: (url: string, context: unknown) => Promise<unknown>,
 ): Promise<unknown> {
-  return isWasmFile(url) ? loaded(url) : await next(url, context);
+  return isWasmFile(url) ? loaded(url) : changed(await next(url, context));
+}
+
+/** What other hooks or the host have loaded, with source phase imports that load waft's modules. */
+function changed(result: unknown): unknown {
+  const { format, source } = (result ?? {}) as { format?: unknown; source?: unknown };
+  // Deno names no format.
+  if (format !== undefined && format !== null && !String(format).startsWith("module")) return result;
+  if (typeof source !== "string" && !ArrayBuffer.isView(source)) return result;
+  const text = typeof source === "string" ? source : new TextDecoder().decode(source);
+  const without = withoutSourceImports(text);
+  return without === undefined ? result : { ...result as object, source: without };
 }
 
 /** A hook: returns its own result or calls the next hook. */
@@ -71,7 +83,7 @@ export function registerHooks(): void {
   const hooks = nodeModule("node:module") as unknown as Hooks;
   if (hooks.registerHooks === undefined) return hooks.register(import.meta.url);
   const register = hooks.registerHooks;
-  const load: Hook = (url, context, next) => isWasmFile(url) ? loaded(url) : next(url, context);
+  const load: Hook = (url, context, next) => isWasmFile(url) ? loaded(url) : changed(next(url, context));
   if (!("Deno" in globalThis)) return void register({ load });
   const add = () => register({ resolve: resolveWasi, load });
   let added = add();

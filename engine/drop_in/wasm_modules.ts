@@ -12,7 +12,8 @@ import { WebAssembly } from "../webassembly/mod.ts";
 /** Module names whose imports the compiler provides. */
 const BUILTINS = "wasm:js-string";
 const CONSTANTS = "wasm:js/string-constants";
-const OPTIONS = { builtins: ["js-string"], importedStringConstants: CONSTANTS } as const;
+/** The compile options of imported files. */
+export const COMPILE_OPTIONS = { builtins: ["js-string"], importedStringConstants: CONSTANTS } as const;
 
 /** The URL of this module, which the generated modules import. */
 const SELF = import.meta.url;
@@ -22,7 +23,8 @@ export function isWasmFile(url: string): boolean {
   return url.startsWith("file:") && new URL(url).pathname.endsWith(".wasm");
 }
 
-function read(url: string): Uint8Array<ArrayBuffer> {
+/** The bytes of the file at `url`. Throws the errors of node:fs. */
+export function readModule(url: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(nodeModule("node:fs").readFileSync(new URL(url)));
 }
 
@@ -31,7 +33,7 @@ function read(url: string): Uint8Array<ArrayBuffer> {
  * the errors of node:fs.
  */
 export function moduleSource(url: string): string {
-  const { imports, exports } = decodeModule(read(url));
+  const { imports, exports } = decodeModule(readModule(url));
   const names = [...new Set(imports.map(({ module }) => module))].filter((name) =>
     name !== BUILTINS && name !== CONSTANTS
   );
@@ -57,7 +59,7 @@ export async function instantiateFile(
   imports: readonly (readonly [string, object])[],
 ): Promise<Record<string, unknown>> {
   const compile = WebAssembly.compile as (bytes: BufferSource, options: object) => Promise<WebAssembly.Module>;
-  const module = await compile(read(url), OPTIONS);
+  const module = await compile(readModule(url), COMPILE_OPTIONS);
   const instance = await WebAssembly.instantiate(module, Object.fromEntries(imports) as WebAssembly.Imports);
   return Object.fromEntries(
     Object.entries(instance.exports).map(([name, value]) => [

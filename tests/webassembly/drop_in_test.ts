@@ -165,6 +165,43 @@ try {
   assert.equal(outputOf(files, "main.mjs"), expected);
 });
 
+// Bun's parser refuses the phase before its plugins see the file.
+const LACKS_PHASES = process.versions.bun !== undefined;
+
+Deno.test({
+  name: "source phase imports, static and dynamic, give waft's modules, one for each file",
+  ignore: LACKS_PHASES,
+  fn() {
+    const answer = wasm(`(module (import "wasm:js-string" "length" (func $length (param externref) (result i32)))
+      (import "wasm:js/string-constants" "four" (global $four externref))
+      (func (export "f") (result i32) (call $length (global.get $four))))`);
+    const main = `import source first from "./answer.wasm"; import source again from './answer.wasm';
+import { f as instance } from "./answer.wasm";
+  import source other from "./other.wasm"
+const text = "import source none from './none.wasm'";
+// import source commented from "./none.wasm"
+const dynamic = await import.source("./answer.wasm");
+console.log(first instanceof WebAssembly.Module, again === first, dynamic === first, other === first);
+console.log(new WebAssembly.Instance(first).exports.f(), instance(), WebAssembly.Module.exports(other).length, text);
+for (const name of ["./missing.wasm", "./main.mjs", "./broken.wasm"]) {
+  await import.source(name).catch((error) => console.log(name, error.name));
+}
+console.log(new Error().stack.match(/main\\.mjs:(\\d+)/)[1]);
+`;
+    const files = {
+      "answer.wasm": answer,
+      "other.wasm": wasm(`(module)`),
+      "broken.wasm": "this is not a module",
+      "main.mjs": main,
+    };
+    assert.equal(
+      outputOf(files, "main.mjs"),
+      "true true true false\n4 4 0 import source none from './none.wasm'\n./missing.wasm Error\n./main.mjs SyntaxError\n" +
+        "./broken.wasm CompileError\n12\n",
+    );
+  },
+});
+
 /** Posts a module to itself through a channel, for a handler, a listener, and a listener of node:worker_threads. */
 const MESSAGES = `
 import { readFileSync } from "node:fs";
