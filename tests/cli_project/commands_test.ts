@@ -404,12 +404,12 @@ commandTest("opts and features show state and where it came from", async ({ proj
     (e.data.keys as { name: string; value: boolean; from: string }[]).find((k) => k.name === name)!;
   assert.deepEqual([find(opts, "inline").value, find(opts, "inline").from], [false, "manifest"]);
   assert.deepEqual([find(opts, "bounds-facts").value, find(opts, "bounds-facts").from], [false, "flag"]);
-  assert.deepEqual([opts.data.runtime.parallel, opts.data.keys.length], [{ value: 4, from: "manifest" }, 46]);
+  assert.deepEqual([opts.data.runtime.parallel, opts.data.keys.length], [{ value: 4, from: "manifest" }, 50]);
   const features = await json("features", "--feature", "simd=on");
   assert.deepEqual([find(features, "simd").value, find(features, "simd").from, features.data.keys.length], [
     true,
     "flag",
-    17,
+    20,
   ]);
   assert.deepEqual(codes(await json("features", "--feature", "sidm=on")), ["usage.switch"]);
 });
