@@ -85,6 +85,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
 const USED_BY_TEXT = [
   "bench/programs/strings.ts: run",
   "engine/drop_in/loader_hooks.ts: load",
+  "engine/drop_in/source_imports.ts: importSource",
   "engine/drop_in/wasm_modules.ts: instantiateFile",
   "examples/wasi/words.ts: _start",
   "tests/debug/programs/sums.ts: run",

@@ -2,7 +2,8 @@
  * Loader hooks that turn `import * as m from "./a.wasm"` into a waft module. In: the host's hook mechanism, which is
  * synchronous hooks (Node 22.15, Deno), a hook thread (older Node, which loads this module there) or plugins (Bun).
  * Out: registered hooks that answer imports of `.wasm` files with JavaScript source (wasm_modules.ts), change source
- * phase imports (source_imports.ts), and pass on all others. On Deno, the hooks also replace node:wasi, because the exports of Deno's own module cannot be changed.
+ * phase imports (source_imports.ts), and pass on all others. On Deno, the hooks also replace node:wasi, because the
+ * exports of Deno's own module cannot be changed.
  */
 import { LateModule } from "../host/late_module.ts";
 import { nodeModule } from "../host/process.ts";

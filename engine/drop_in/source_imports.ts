@@ -1,7 +1,7 @@
 /**
  * Source phase imports (proposal "ESM Integration"): `import source m from "./a.wasm"` and `import.source("./a.wasm")`.
  * In: the source of a JavaScript module. Out: the same, line by line, with calls of `importSource` instead, because no
- * host tells its hooks the phase of an import, and those that know the phase refuse it for files that hooks have loaded.
+ * host tells its hooks the phase of an import, and hosts that know the phase refuse it for files that hooks load.
  *
  * The statements are found by their form, at the beginning of a line or after a semicolon, not by a parser: one in a
  * template literal is changed, too.
