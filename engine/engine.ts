@@ -133,9 +133,9 @@ const TARGET: Target = await backendFor(hostArchitecture());
 
 /**
  * The largest module, in bytes, that `compile` optimizes at once when it finds that the module has run before. Larger
- * ones would delay their second run by a second or more.
+ * ones would delay their second run by half a second and more.
  */
-const MOST_BYTES_AT_ONCE = 1 << 19;
+const MOST_BYTES_AT_ONCE = 1 << 16;
 
 /** An entry of the cache for bytes that contain several modules. */
 interface CacheSlot {
