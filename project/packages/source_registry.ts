@@ -35,6 +35,9 @@ const MAX_ANSWER_BYTES = 4 << 20;
 const MAX_ALL_INDEX_BYTES = 64 << 20;
 /** Maximum number of redirects followed for a request. */
 const MAX_REDIRECTS = 3;
+/** Retries of a busy registry, and the longest wait for one that it may ask for. */
+const MAX_RETRIES = 3;
+const MAX_RETRY_MS = 10_000;
 /** The first line of a kept record whose signature was good. */
 const VERIFIED = "verified";
 
@@ -322,13 +325,16 @@ export class RegistrySource implements Source {
   async #get(url: string, type: string | undefined, maxBytes: number, etag?: string): Promise<Answer> {
     const send = this.#options.fetch ?? fetch;
     const signal = AbortSignal.timeout(this.#options.timeoutMs ?? 30_000);
+    const headers: { [name: string]: string } = { accept: type ?? "*/*" };
+    if (etag !== undefined && etag !== "") headers["if-none-match"] = etag;
     let at = url;
     for (let hop = 0; hop <= MAX_REDIRECTS; hop++) {
       let response: Response;
       try {
-        const headers: { [name: string]: string } = { accept: type ?? "*/*" };
-        if (etag !== undefined && etag !== "") headers["if-none-match"] = etag;
         response = await send(at, { headers, redirect: "manual", signal });
+        for (let retry = 0; retry < MAX_RETRIES && await mayRetry(response, signal); retry++) {
+          response = await send(at, { headers, redirect: "manual", signal });
+        }
       } catch (error) {
         throw unreachable(url, error);
       }
@@ -435,6 +441,30 @@ function unreachable(url: string, error: unknown): ProjectError {
   return fail("registry.unreachable", `${url}: ${quote(reason, 200).slice(1, -1)}`, {
     help: "check the network, or use --offline with what is cached",
   });
+}
+
+/**
+ * Waits as long as a busy registry asks for (RFC 9110, 10.2.3), and discards its answer. False, at once, for any other
+ * answer and for a longer wait than MAX_RETRY_MS. Rejects when `signal` aborts.
+ */
+async function mayRetry(response: Response, signal: AbortSignal): Promise<boolean> {
+  const after = response.headers.get("retry-after") ?? "";
+  if ((response.status !== 429 && response.status !== 503) || !/^\d{1,6}$/.test(after)) return false;
+  const ms = Number(after) * 1000;
+  if (ms > MAX_RETRY_MS) return false;
+  await response.body?.cancel();
+  await new Promise<void>((resolve, reject) => {
+    const stop = () => {
+      clearTimeout(timer);
+      reject(signal.reason);
+    };
+    const timer = setTimeout(() => {
+      signal.removeEventListener("abort", stop);
+      resolve();
+    }, ms);
+    signal.addEventListener("abort", stop, { once: true });
+  });
+  return true;
 }
 
 /** The finding for a status that is neither success nor "not found"; reads RFC 9457 problem documents. */

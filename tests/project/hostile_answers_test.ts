@@ -433,3 +433,36 @@ Deno.test("hostile connections: each question of the client ends with a finding,
     rmSync(home, { recursive: true, force: true });
   }
 });
+
+Deno.test("busy registry: a question is repeated when the answer asks for a short wait, and three times at most", async () => {
+  const home = mkdtempSync(join(tmpdir(), "waft-busy-"));
+  try {
+    const fake = await honest();
+    const paths = machinePaths({ env: { WAFT_HOME: join(home, "waft") }, os: "linux", home });
+    for (
+      const [busy, after, code, questions] of [
+        [1, "0", "ok", 2],
+        [3, "0", "ok", 4],
+        [4, "0", "registry.busy", 4],
+        [1, "11", "registry.busy", 1],
+        [1, "Wed, 21 Oct 2026 07:28:00 GMT", "registry.busy", 1],
+      ] as const
+    ) {
+      for (const status of [429, 503]) {
+        let asked = 0;
+        const send: typeof fetch = async (input, init) => {
+          if (!INDEX.test(new URL(String(input)).pathname)) return await fake.fetch(String(input), init);
+          if (asked++ >= busy) return await fake.fetch(String(input), init);
+          return new Response("{}", { status, headers: { "retry-after": after } });
+        };
+        const source = new RegistrySource(REGISTRY, { paths, fetch: send });
+        const expected = code === "ok" || status === 429 ? code : "registry.answer";
+        assert.equal(await codeOf(() => source.releases(KV)), expected, `${status} ${busy} ${after}`);
+        assert.equal(asked, questions, `${status} ${busy} ${after}`);
+        rmSync(join(home, "waft"), { recursive: true, force: true });
+      }
+    }
+  } finally {
+    rmSync(home, { recursive: true, force: true });
+  }
+});
