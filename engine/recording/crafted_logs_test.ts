@@ -80,6 +80,51 @@ Deno.test("an import that a log calls a builtin must be one by namespace, name a
   assert.equal(replay(claiming(4)).hash, replay(log).hash);
 });
 
+/** Code that relies on the contents of its private table and global, and on tables without null. */
+const PRIVATE = `(module
+  (type $number (func (param i64) (result i32))) (type $reference (func (param externref) (result i32)))
+  (import "env" "f" (func $f))
+  (table $private 2 funcref) (elem (table $private) (i32.const 0) func $one $two)
+  (table $whole (export "whole") 1 4 (ref $number) (ref.func $one))
+  (global $fixed (export "fixed") i32 (i32.const 1)) (global $hidden (mut i32) (i32.const 1))
+  (memory $hiddenMemory 1)
+  (func $one (type $number) (i32.const 1)) (func $two (type $number) (i32.const 1))
+  (func $other (export "other") (type $reference) (i32.const 1))
+  (func (export "run") (param i32) (result i32)
+    (call $f) (global.set $hidden (i32.const 1))
+    (call_indirect $private (type $number) (i64.const 0x4141) (local.get 0))))`;
+
+Deno.test("a log changes nothing that the host cannot reach", () => {
+  const recorder = new Recorder(PRIVATE);
+  const { exports } = NewEngine({ deterministic: true }).compile(PRIVATE)
+    .instantiate({ record: recorder }, { env: { f: () => {} } });
+  (exports as unknown as { run: (n: number) => number }).run(1);
+  const { log } = recorder.finish();
+  /** The log with `parts` as the changes of the host function. */
+  const changing = (...parts: number[]) =>
+    rewritten(log, (events) => {
+      const at = Buffer.from(events).indexOf(Buffer.from([EVENT.HOST, 0, 0, EVENT.RETURN, 0, 0])) + 4;
+      return Uint8Array.from([...events.subarray(0, at), ...parts, ...events.subarray(at)]);
+    });
+  const [PAGES, BYTES, CELL, LENGTH, ELEMENT, FUNCTION] = [1, 2, 4, 5, 6, 11];
+  const rows: readonly (readonly [parts: readonly number[], error: RegExp])[] = [
+    [[ELEMENT, 0, 1, FUNCTION, 3], /the host cannot change index 0/],
+    [[LENGTH, 0, 9], /the host cannot change index 0/],
+    [[CELL, 0, 4, 2, 0, 0, 0], /the host cannot change index 0/],
+    [[CELL, 1, 4, 2, 0, 0, 0], /the host cannot change index 1/],
+    [[PAGES, 0, 2], /the host cannot change index 0/],
+    [[BYTES, 0, 0, 1, 7], /the host cannot change index 0/],
+    [[LENGTH, 1, 2], /an element without a value/],
+    [[ELEMENT, 1, 0, FUNCTION, 3], /a value whose type is not/],
+  ];
+  for (const tier of ["baseline", "optimizing"] as const) {
+    for (const [parts, message] of rows) {
+      assert.throws(() => replay(changing(...parts), { tier }), { name: "RecordingError", message });
+    }
+    assert.equal(replay(changing(), { tier }).hash, replay(log).hash);
+  }
+});
+
 /** The error of `action`; undefined if it succeeds. */
 function errorOf(action: () => unknown): unknown {
   try {
@@ -221,11 +266,12 @@ const ENDLESS = `(module (memory 1)
     (i32.add (i32.const 1) (call $run (i32.add (local.get 0) (i32.const 1))))))`;
 
 /** `log` with other contents of its only chunk of events, and an end that announces an exhausted stack or does not. */
-function rewritten(log: Uint8Array, change: (events: Uint8Array) => void, announces = true): Uint8Array {
+function rewritten(log: Uint8Array, change: (events: Uint8Array) => unknown, announces = true): Uint8Array {
   const reader = new LogReader(log);
   assert.equal(reader.kind, EVENT.BEGIN);
-  const events = reader.current.bytes.slice();
-  change(events);
+  const given = reader.current.bytes.slice();
+  const changed = change(given);
+  const events = changed instanceof Uint8Array ? changed : given;
   const writer = new LogWriter(reader.module);
   writer.event(events[0]);
   writer.out.raw(events.subarray(1));

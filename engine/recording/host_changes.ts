@@ -15,9 +15,10 @@ import type { ByteReader } from "../base/bytes.ts";
 import { nodeModule } from "../host/process.ts";
 import type { Global } from "../runtime/instance/global.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
+import type { Table } from "../runtime/instance/table.ts";
 import type { Memory } from "../runtime/memory/memory.ts";
 import { readValue, type ReferenceBoundary } from "../runtime/boundary/values.ts";
-import { F32, I32, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
+import { F32, I32, isNullable, isRef, V128, type ValType, valTypeName } from "../wasm/types.ts";
 import { sha256 } from "./log_file.ts";
 import type { Values } from "./values.ts";
 
@@ -146,12 +147,32 @@ class WatchedMemory {
   }
 }
 
-/** The indices of the mutable globals that JavaScript can reach: imported or exported ones. */
-function reachableGlobals({ module: { valid, globalTypes } }: Instance): number[] {
-  const exported = new Set(valid.exports.filter(({ kind }) => kind === "global").map(({ index }) => index));
-  return globalTypes.map((_, index) => index).filter((index) =>
-    globalTypes[index].mutable && (index < valid.importedGlobalCount || exported.has(index))
-  );
+/** By kind: the indices of the items that the host can change. */
+interface Changeable {
+  readonly memory: ReadonlySet<number>;
+  readonly table: ReadonlySet<number>;
+  /** Mutable ones. */
+  readonly global: ReadonlySet<number>;
+}
+
+const CHANGEABLE = new WeakMap<Instance, Changeable>();
+
+/** What JavaScript can reach, and therefore change: imports and exports. */
+function changeableOf(instance: Instance): Changeable {
+  const known = CHANGEABLE.get(instance);
+  if (known !== undefined) return known;
+  const { valid, globalTypes } = instance.module;
+  const reachable = (wanted: keyof Changeable, imported: number) => {
+    const exported = valid.exports.filter(({ kind }) => kind === wanted).map(({ index }) => index);
+    return [...new Set([...Array(imported).keys(), ...exported])].sort((a, b) => a - b);
+  };
+  const changeable: Changeable = {
+    memory: new Set(reachable("memory", valid.importedMemoryCount)),
+    table: new Set(reachable("table", valid.importedTableCount)),
+    global: new Set(reachable("global", valid.importedGlobalCount).filter((index) => globalTypes[index].mutable)),
+  };
+  CHANGEABLE.set(instance, changeable);
+  return changeable;
 }
 
 function cellOf({ region, offset }: Global): Uint8Array {
@@ -231,7 +252,7 @@ export class HostChanges {
     this.#memories = instance.memories.map((memory, index) =>
       instance.memories.indexOf(memory) === index ? new WatchedMemory(memory, index) : undefined
     ).filter((memory) => memory !== undefined);
-    this.#globals = reachableGlobals(instance);
+    this.#globals = [...changeableOf(instance).global];
     this.#cells = new Uint8Array(this.#globals.length * CELL_BYTES);
     this.#written = instance.tables.map(() => new Set());
     instance.tables.forEach((table, index) => {
@@ -320,34 +341,55 @@ export class HostChanges {
   }
 }
 
-/** Repeats the changes of the host. Returns the fuel that it used. */
+/**
+ * Repeats the changes of the host. Returns the fuel that it used. Only what the host can change changes: compiled code
+ * relies on the contents of everything else.
+ */
 export function applyChanges(reader: ByteReader, instance: Instance, values: Values): bigint {
   let fuel = 0n;
+  /** Tables of references other than null that grew, with their lengths before. */
+  const grown = new Map<Table, number>();
   for (;;) {
     const at = reader.pos;
     const part = reader.u8();
-    if (part === PART.END) return fuel;
     if (part === PART.FUEL) fuel += reader.u64BigInt();
-    else applyPart(reader, part, at, instance, values);
+    else if (part !== PART.END) applyPart(reader, part, at, instance, values, grown);
+    else {
+      for (const [table, from] of grown) requireElements(reader, table, from, at);
+      return fuel;
+    }
   }
 }
 
-/** Reads an index and returns that item of `list`; `at`: the offset that an error names. */
-function itemAt<T>(reader: ByteReader, list: readonly T[], at: number): T {
-  const index = reader.u32();
-  return index < list.length ? list[index] : reader.fail(`unknown index ${index}`, at);
+/** Refuses null among the elements from `from` on. */
+function requireElements(reader: ByteReader, table: Table, from: number, at: number): void {
+  for (let k = from; k < table.length; k++) if (table.get(k) === 0) reader.fail("an element without a value", at);
 }
 
-function applyPart(reader: ByteReader, part: number, at: number, instance: Instance, values: Values): void {
+/** Reads an index and returns that item of `list`, which the host can change; `at`: the offset that an error names. */
+function itemAt<T>(reader: ByteReader, list: readonly T[], changeable: ReadonlySet<number>, at: number): T {
+  const index = reader.u32();
+  return changeable.has(index) ? list[index] : reader.fail(`the host cannot change index ${index}`, at);
+}
+
+function applyPart(
+  reader: ByteReader,
+  part: number,
+  at: number,
+  instance: Instance,
+  values: Values,
+  grown: Map<Table, number>,
+): void {
+  const changeable = changeableOf(instance);
   switch (part) {
     case PART.PAGES: {
-      const memory = itemAt(reader, instance.memories, at);
+      const memory = itemAt(reader, instance.memories, changeable.memory, at);
       const pages = reader.u32();
       if (pages > memory.pages && memory.grow(pages - memory.pages) < 0) reader.fail(`no memory of ${pages} pages`, at);
       return;
     }
     case PART.BYTES: {
-      const memory = itemAt(reader, instance.memories, at);
+      const memory = itemAt(reader, instance.memories, changeable.memory, at);
       const to = reader.u64BigInt();
       const bytes = reader.take(reader.count());
       if (to + BigInt(bytes.length) > BigInt(memory.byteLength)) reader.fail("bytes outside of a memory", at);
@@ -356,19 +398,20 @@ function applyPart(reader: ByteReader, part: number, at: number, instance: Insta
     }
     case PART.GLOBAL:
     case PART.CELL: {
-      const global = itemAt(reader, instance.globals, at);
+      const global = itemAt(reader, instance.globals, changeable.global, at);
       if (isRef(global.type.type) !== (part === PART.GLOBAL)) reader.fail("a value that does not fit its global", at);
       readGlobalValue(reader, global, instance.boundary, values);
       return;
     }
     case PART.LENGTH: {
-      const table = itemAt(reader, instance.tables, at);
+      const table = itemAt(reader, instance.tables, changeable.table, at);
       const length = reader.u32();
+      if (!isNullable(table.type.element) && !grown.has(table)) grown.set(table, table.length);
       if (length > table.length && table.grow(length - table.length, 0) < 0) reader.fail("a table is too long", at);
       return;
     }
     case PART.ELEMENT: {
-      const table = itemAt(reader, instance.tables, at);
+      const table = itemAt(reader, instance.tables, changeable.table, at);
       const index = reader.u32();
       if (index >= table.length) reader.fail("an element outside of a table", at);
       const { element } = table.type;
