@@ -36,6 +36,11 @@ const TAKE = `(type $get (func (result funcref))) (func (export "take") (param f
 const THROW = `(type $do (func)) (func (export "throw") (type $do) (throw $t (ref.func $secret)))`;
 const throwing = (receiver: Instance, giver: Instance) => call(receiver, "catch", giver.exports["throw"]);
 
+/** Puts a function into the object of a global. */
+const PUTTER = `(type $s (struct (field (mut funcref))))
+  (import "m" "get" (func $get (result funcref))) (import "m" "g" (global $g externref))
+  (func (export "put") (struct.set $s 0 (ref.cast (ref $s) (any.convert_extern (global.get $g))) (call $get)))`;
+
 const WAYS: Readonly<Record<string, Way>> = {
   "the result of a call": {
     giver:
@@ -103,6 +108,14 @@ const WAYS: Readonly<Record<string, Way>> = {
         (block $h (result externref) (try_table (catch $t $h) (call $throw)) unreachable))))))`,
     imports: (giver) => ({ g: { throw: () => call(giver, "throw") } }),
     give: (_, receiver) => call(receiver, "catch"),
+  },
+  "a field of an object in an immutable global of external references": {
+    giver: `${TYPES} ${PRIVATE} (func (export "get") (result funcref) (ref.func $secret))`,
+    receiver: `${TYPES} (type $s (struct (field (mut funcref))))
+      (global $g (export "g") externref (extern.convert_any (struct.new $s (ref.null func))))
+      (func (export "use") (result i32) (call_ref $f (ref.cast (ref null $f)
+        (struct.get $s 0 (ref.cast (ref $s) (any.convert_extern (global.get $g)))))))`,
+    give: ({ exports: { get } }, { exports: { g } }) => call(compile(PUTTER).instantiate({}, { m: { get, g } }), "put"),
   },
   "an argument of a call": {
     giver: `${TYPES} (type $put (func (param (ref $f)))) ${PRIVATE}

@@ -520,8 +520,8 @@ function addGlobals(instance: Instance, values: readonly unknown[]): void {
     const at = cell(index);
     if (value instanceof Global) {
       instance.globals.push(value);
-      // An object that the global refers to may later contain functions of the instance.
-      if (isRef(type.type) && (type.mutable || topHeap(heapOf(type.type)) === HEAP.any)) {
+      // An object that the global refers to, as externref too, may later contain functions of the instance.
+      if (isRef(type.type) && (type.mutable || topHeap(heapOf(type.type)) !== HEAP.func)) {
         value.keepAlive(instance);
         if (value.owner instanceof Instance) value.owner.keepAlive(instance);
       }
