@@ -167,6 +167,31 @@ Deno.test("an instance whose objects others can change is not reset", () => {
   }
 });
 
+Deno.test("an instance is not reset to tables that are shorter than the imports of others require", () => {
+  const engine = NewEngine({ tier: "optimizing" });
+  const struct = "(type $s (struct (field i32)))";
+  const owner = engine.compile(`(module ${struct} (table (export "t") 2 10 (ref null $s))
+    (func (export "grow") (drop (table.grow 0 (ref.null $s) (i32.const 8)))))`);
+  const user = engine.compile(`(module ${struct} (import "m" "t" (table 10 10 (ref null $s)))
+    (func (export "put") (table.set 0 (i32.const 7) (struct.new $s (i32.const 42))))
+    (func (export "number") (result i32) (struct.get $s 0 (table.get 0 (i32.const 7)))))`);
+  const instance = owner.instantiate();
+  functions(instance)["grow"]();
+  instance.reset();
+  assert.equal((instance.exports["t"] as { length: number }).length, 2);
+  functions(instance)["grow"]();
+  const { put, number } = functions(user.instantiate({}, { m: { t: instance.exports["t"] } }));
+  put();
+  assert.throws(() => instance.reset(), /imports table 0 with at least 10 elements, but it would have 2/);
+  assert.equal(number(), 42, "it is as before");
+  const other = owner.instantiate();
+  functions(other)["grow"]();
+  other.checkpoint();
+  user.instantiate({}, { m: { t: other.exports["t"] } });
+  other.reset();
+  assert.equal((other.exports["t"] as { length: number }).length, 10, "the length of the checkpoint suffices");
+});
+
 Deno.test("an instance whose reset fails is closed, and keeps a state that its code expects", () => {
   const maxHeapBytes = realmStore().heap.statistics.heapBytes + 90 * 2 ** 20;
   const type = "(type $f (func (result i32)))";

@@ -178,6 +178,14 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
   #tableIndices: Map<Table, number[]> | undefined;
 
+  leastLength(table: Table): number {
+    return this.tables.reduce(
+      (least, other, index) =>
+        other === table ? Math.max(least, Number(this.module.tableTypes[index].limits.min)) : least,
+      0,
+    );
+  }
+
   /** The exported function of function `index`. */
   exportedFunc(index: number): (...args: unknown[]) => unknown {
     const known = this.funcs[index];

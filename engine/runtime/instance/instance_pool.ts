@@ -4,7 +4,7 @@
  */
 import { wholeNumber } from "../../base/arguments.ts";
 
-/** The error of a reset of an instance whose objects other instances may change. */
+/** The error of a reset of an instance whose objects others may change, or on the length of whose tables they rely. */
 export class SharedObjectsError extends Error {}
 
 /** The parts of an instance that a pool uses. */

@@ -109,6 +109,22 @@ function requireResettable(instance: Instance): void {
 }
 
 /**
+ * Throws unless every table, after a reset, has the length that the imports of other instances require: their code
+ * relies on it, and may know the length of a table that cannot grow.
+ */
+function requireLengths({ tables, module: { valid, tableTypes }, startState }: Instance): void {
+  tables.slice(valid.importedTableCount).forEach((table, i) => {
+    const length = startState?.tables[i].length ?? Number(tableTypes[valid.importedTableCount + i].limits.min);
+    const least = table.leastLength();
+    if (least <= length) return;
+    throw new SharedObjectsError(
+      `Another instance imports table ${valid.importedTableCount + i} with at least ${least} elements, but it would ` +
+        `have ${length}: the instance cannot be reset`,
+    );
+  });
+}
+
+/**
  * Resets everything that the instance defines to its state after instantiation. Throws an Error if it cannot be reset.
  * An instance that it has begun to reset is closed if that fails.
  */
@@ -121,6 +137,7 @@ export function resetInstance(instance: Instance): void {
   if (startState?.objects?.hasObjects === true && instance.sharesReferences) {
     throw new SharedObjectsError("The instance shares objects with another instance: it cannot be reset");
   }
+  requireLengths(instance);
   try {
     if (startState === undefined) rebuild(instance);
     else applyState(instance, startState);

@@ -14,6 +14,8 @@ export const MAX_TABLE_ELEMENTS = 10_000_000;
 /** An owner of copies of a table's base and length. */
 export interface TableUser {
   tableMoved(table: Table): void;
+  /** The length that its code expects of the table at least. */
+  leastLength(table: Table): number;
   /** True if a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
 }
@@ -105,6 +107,13 @@ export class Table {
     const { region: sourceRegion, offset: sourceOffset } = source.#holder.block;
     const first = (sourceOffset >> 3) + from;
     region.i64.set(sourceRegion.i64.subarray(first, first + count), (offset >> 3) + start);
+  }
+
+  /** The length that the code of its users expects at least. */
+  leastLength(): number {
+    let least = 0;
+    for (const user of this.users) least = Math.max(least, user.leastLength(this));
+    return least;
   }
 
   /** Restores the initial length, with `word` as all elements. No code of its instances may be running. */
