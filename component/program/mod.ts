@@ -1,7 +1,7 @@
 /**
  * Programs with files and streams in memory: modules of WASI preview 1, and components of the worlds `wasi:cli/command`
- * of WASI 0.2 and 0.3. In: a program in either form, and the inputs of its run. Out: its status and what it has
- * written. Invariant: the program reaches nothing of the host but clocks and random bytes.
+ * of WASI 0.2 and 0.3. In: a program in either form, and the inputs of its run. Out: its status, output and
+ * files. Invariant: the program reaches nothing of the host but clocks and random bytes.
  *
  * @module
  */

@@ -39,7 +39,7 @@ export function withoutSourceImports(source: string): string | undefined {
 const MODULES = new Map<string, Promise<WebAssembly.Module>>();
 
 /**
- * The module of the file that `specifier` names in the module of `meta`. Rejects with a SyntaxError for what is no
+ * The module of the file that `specifier` names in the module of `meta`. Rejects with a SyntaxError for anything but a
  * `.wasm` file on disk, and with compile errors and those of node:fs.
  */
 export async function importSource(meta: ImportMeta, specifier: unknown): Promise<WebAssembly.Module> {

@@ -100,7 +100,7 @@ export function errnoOf(result: number): number {
 }
 
 /**
- * Rights of a file descriptor, in the order of their bits: the name, and letters for what has the right: a directory,
+ * Rights of a file descriptor, in the order of their bits: the name, and a letter for each of its holders: a directory,
  * a file, a stream (pipe, terminal, socket); a plugin's grant to read files, and its grant to write them.
  */
 const RIGHT_ROWS = [

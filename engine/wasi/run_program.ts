@@ -1,6 +1,6 @@
 /**
  * Runs programs of WASI preview 1 whose files and streams are in memory. In: a module and the inputs of its run. Out:
- * its status and what it has written. Invariant: the program reaches nothing of the host but clocks and random bytes.
+ * its status, output and files. Invariant: the program reaches nothing of the host but clocks and random bytes.
  *
  * @module
  */

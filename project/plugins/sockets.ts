@@ -4,7 +4,7 @@
  * Input: a plugin and its grants (`name:port`, read as those of components). Output: its functions, which return
  * promises in asynchronous calls and block in others, until the deadline of the call: a separate thread holds the
  * sockets (socket_worker.ts), and ends with a wait that the deadline has cut. Handles belong to one plugin of one
- * graph; every wait is bounded. The thread decides what is granted.
+ * graph; every wait is bounded. The thread checks the grants.
  */
 import { Worker } from "node:worker_threads";
 import { callDeadline, callIsOver, interruptedCall } from "@waft/engine/internal/runtime/host_limits";
