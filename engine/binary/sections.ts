@@ -272,10 +272,14 @@ function readElementSegment(reader: ModuleReader, columns: ElementColumns): void
   }
 }
 
+/** Up to this many segments are objects; a module may have ten million. */
+const FEW_SEGMENTS = 1000;
+
 function readElements(reader: ModuleReader, { module }: Decoding): void {
   const columns = new ElementColumns(reader.bytes, reader.base);
   readEntries(reader, "element segments", () => readElementSegment(reader, columns));
-  module.elems = columns;
+  // Objects that exist are faster to read, and most modules have a few.
+  module.elems = columns.length <= FEW_SEGMENTS ? [...columns] : columns;
 }
 
 function readDataCount(reader: ModuleReader, { module }: Decoding): void {

@@ -75,11 +75,11 @@ export function rebuild(instance: Instance): void {
   for (const memory of instance.memories.slice(valid.importedMemoryCount)) memory.reset();
   for (let i = 0; i < instance.module.globalInits.length; i++) initGlobal(instance, i);
   const elements = initialElements(instance);
-  let segment = 0;
-  for (const { mode } of valid.elems) {
-    if (mode.kind === "active" && mode.table >= valid.importedTableCount) instance.prepareElem(segment);
-    segment++;
+  const first = valid.importedTableCount;
+  for (let i = 0; i < valid.elems.length; i++) {
+    const { mode } = valid.elems.at(i)!;
+    if (mode.kind === "active" && mode.table >= first) instance.prepareElem(i);
   }
-  definedTables(instance).forEach((table, i) => table.reset(elements[i]));
+  for (let i = 0; i < elements.length; i++) instance.tables[first + i].reset(elements[i]);
   runSegments(instance, true);
 }

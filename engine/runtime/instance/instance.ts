@@ -565,11 +565,17 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   /** Evaluates the references of an element segment to words; expressions may create new objects. */
   evaluateElem({ init }: ElementSegment): number[] {
-    if (init.kind === "funcs") return Array.from(init.indices, (index) => this.#recordAddress(index));
-    return Array.from(init.exprs, (expr) => {
+    const words: number[] = [];
+    if (init.kind === "funcs") {
+      for (let i = 0; i < init.indices.length; i++) words.push(this.#recordAddress(init.indices.at(i)!));
+      return words;
+    }
+    for (let i = 0; i < init.exprs.length; i++) {
+      const expr = init.exprs.at(i)!;
       const func = soleFunction(expr);
-      return func >= 0 ? this.#recordAddress(func) : Number(evaluateConst(prepareConst(expr), this));
-    });
+      words.push(func >= 0 ? this.#recordAddress(func) : Number(evaluateConst(prepareConst(expr), this)));
+    }
+    return words;
   }
 
   /** memory.init: copies `count` bytes of data segment `segment`; traps if either range is out of bounds. */

@@ -113,15 +113,17 @@ function requireResettable(instance: Instance): void {
  * relies on it, and may know the length of a table that cannot grow.
  */
 function requireLengths({ tables, module: { valid, tableTypes }, startState }: Instance): void {
-  tables.slice(valid.importedTableCount).forEach((table, i) => {
-    const length = startState?.tables[i].length ?? Number(tableTypes[valid.importedTableCount + i].limits.min);
-    const least = table.leastLength();
-    if (least <= length) return;
+  const first = valid.importedTableCount;
+  for (let i = first; i < tables.length; i++) {
+    if (tables[i].users.size < 2) continue;
+    const length = startState?.tables[i - first].length ?? Number(tableTypes[i].limits.min);
+    const least = tables[i].leastLength();
+    if (least <= length) continue;
     throw new SharedObjectsError(
-      `Another instance imports table ${valid.importedTableCount + i} with at least ${least} elements, but it would ` +
-        `have ${length}: the instance cannot be reset`,
+      `Another instance imports table ${i} with at least ${least} elements, but it would have ${length}: the instance ` +
+        "cannot be reset",
     );
-  });
+  }
 }
 
 /**

@@ -119,7 +119,9 @@ export class Table {
   /** Restores the initial length, with `word` as all elements. No code of its instances may be running. */
   reset(word: number): void {
     this.#shrink(Number(this.type.limits.min));
-    this.fill(0, this.#length, word);
+    if (word !== 0) return this.fill(0, this.#length, word);
+    const { region, offset } = this.#holder.block;
+    region.u8.fill(0, offset, offset + this.#length * 8);
   }
 
   /** Makes `words` the elements. No code of its instances may be running. The table must have at least that length. */
