@@ -449,11 +449,32 @@ export class Store implements ReferenceBoundary {
   #unwind(exception: Exception): boolean {
     if (!unwindToLandingPad(this.thread, this.#imageAt)) return false;
     const { thread } = this;
-    exception.deliver(this, this.#instanceAt(thread.stackWord(thread.state.word(THREAD.GUEST_SP) + PARKED.CONTEXT)));
-    this.#caught = exception;
+    const receiver = this.#instanceAt(thread.stackWord(thread.state.word(THREAD.GUEST_SP) + PARKED.CONTEXT));
+    const delivered = this.#deliver(exception, receiver);
+    if (delivered === undefined) return false;
+    this.#caught = delivered;
     // An exception without an exnref receives none here, because no sweep happens here.
-    if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(exception)) this.thread.records.expose(exception);
+    if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(delivered)) this.thread.records.expose(delivered);
     return true;
+  }
+
+  /**
+   * Gives a landing pad the exception or, if its payload cannot be passed to code any more, the error that says so.
+   * Returns which; undefined if there is no room for either.
+   */
+  #deliver(exception: Exception, receiver: Instance | undefined): Exception | undefined {
+    try {
+      exception.deliver(this, receiver);
+      return exception;
+    } catch (error) {
+      const instead = Exception.of(error);
+      try {
+        instead.deliver(this, receiver);
+        return instead;
+      } catch {
+        return undefined;
+      }
+    }
   }
 
   readonly #imageAt = (address: number): CodeImage | undefined => this.moduleAt(address)?.image;
