@@ -3,7 +3,9 @@
  * threads. Each case works or is an error; none is a crash.
  */
 import assert from "node:assert/strict";
-import { ExhaustionError, type Instance, NewEngine, TrapError, WasmException } from "@waft/engine";
+import { ExhaustionError, host, type Instance, NewEngine, TrapError, WasmException } from "@waft/engine";
+import { THREAD } from "../../engine/abi/context_layout.ts";
+import { realmStore } from "../../engine/runtime/realm_store.ts";
 import { TestWorker } from "../support/test_worker.ts";
 
 type View = { buffer: ArrayBuffer; grow(pages: number): number };
@@ -172,6 +174,49 @@ for (const bounds of ["guard", "explicit"] as const) {
       }), RangeError);
   });
 }
+
+Deno.test("an exception whose payload cannot be passed any more leaves no frames, and code gets the reason", async () => {
+  const engine = NewEngine();
+  const lender = engine.compile(`(module (func (export "f") (result i32) (i32.const 3)))`).instantiate();
+  const tag = host.tag("funcref");
+  const thrown = new WasmException(tag, [lender.exports["f"]]);
+  lender.close();
+  const instance = engine.compile(`(module (import "h" "t" (tag $t (param funcref))) (import "h" "f" (func $f))
+    (func (export "typed") (result funcref)
+      (block $h (result funcref) (try_table (catch $t $h) (call $f)) unreachable))
+    (func (export "all") (result i32) (block $h (try_table (catch_all $h) (call $f)) unreachable) (i32.const 1)))`)
+    .instantiate({}, {
+      h: {
+        t: tag,
+        f: () => {
+          throw thrown;
+        },
+      },
+    });
+  const { state } = realmStore().thread;
+  const before = state.word(THREAD.GUEST_SP);
+  const refused = { name: "TypeError", message: /a function of a closed instance/ };
+  for (let round = 0; round < 3; round++) {
+    assert.throws(() => instance.call({}, "typed"), refused);
+    await assert.rejects(instance.callAsync({}, "typed"), refused);
+    assert.equal(instance.call({}, "all"), 1);
+    assert.equal(await instance.callAsync({}, "all"), 1);
+    assert.equal(state.word(THREAD.GUEST_SP), before);
+  }
+});
+
+Deno.test("an import that changes another one while the engine looks at it is found out", () => {
+  const engine = NewEngine({ tier: "optimizing" });
+  const owner = engine.compile(`(module (table (export "t") 2 10 externref)
+    (func (export "grow") (drop (table.grow 0 (ref.null extern) (i32.const 8)))))`).instantiate();
+  owner.call({}, "grow");
+  const f = new Proxy(() => {}, { has: () => (owner.reset(), false) });
+  const user = engine.compile(`(module (import "h" "f" (func)) (import "h" "t" (table 10 10 externref)))`);
+  assert.throws(() => user.instantiate({ promises: "values" }, { h: { f, t: owner.exports["t"] } }), {
+    name: "LinkError",
+    message: /must be a table of 10 10 externref, got one of 2 10 externref/,
+  });
+});
 
 Deno.test("two engines in two workers trap, overflow, are interrupted and wait at the same time as this one", async () => {
   const workers = [1, 2].map(() => {

@@ -98,9 +98,12 @@ export function instantiate(
 ): Instance {
   const { valid, layout } = module;
   const { thread } = store;
+  const { record, errors, promises, resettable } = context;
   const values = valid.imports.map((entry) => lookUp(imports, entry));
+  const refusals = promises === "values" ? values.map(refusalOf) : [];
+  // From here to the start function no code of the program runs, which could change what was checked.
   checkImports(module, values);
-  if (context.record !== undefined) checkRecordable(module, context, restored !== undefined);
+  if (record !== undefined) checkRecordable(module, context, restored !== undefined);
 
   const block = thread.contexts.allocate(layout.size);
   const instance = new Instance(store, module, block);
@@ -108,18 +111,18 @@ export function instantiate(
     block.region,
     block.offset,
     instance.number,
-    module.countsDepth || context.record?.isReplay === true ? Infinity : limits.maxStackBytes,
+    module.countsDepth || record?.isReplay === true ? Infinity : limits.maxStackBytes,
     module.fuel,
   );
   // Code of a replay counts down from zero.
   instance.stackUnits = module.stack === "logged" ? 0 : Math.min(limits.maxStackBytes, STACK_BYTES);
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
   instance.maxHeapBytes = limits.maxHeapBytes;
-  instance.outward = context.errors;
-  instance.recorder = context.record;
+  instance.outward = errors;
+  instance.recorder = record;
   try {
     store.heap.types.define(valid.canonicalIds, valid.hasUnknownFeatures === true || valid.usedFeatures.has("gc"));
-    addFunctions(instance, values, context.promises === "values");
+    addFunctions(instance, values, promises === "values", refusals);
     addMemories(instance, values, limits);
     addTables(instance, values, limits);
     addTags(instance, values);
@@ -141,7 +144,7 @@ export function instantiate(
       else instance.recorder.begin(instance, limits, initialize);
       if (valid.start !== undefined && !startsLater) {
         instance.exportedFunc(valid.start)();
-        if (context.resettable) captureStart(instance);
+        if (resettable) captureStart(instance);
       }
       return instance;
     });
@@ -382,12 +385,18 @@ function checkGlobal(entry: Import, type: GlobalType, value: unknown): void {
   if (!fits || type.type === V128) throw mismatch(entry, wanted, describe(value));
 }
 
-function addFunctions(instance: Instance, values: readonly unknown[], plainPromises: boolean): void {
+function addFunctions(
+  instance: Instance,
+  values: readonly unknown[],
+  plainPromises: boolean,
+  refusals: readonly (Refusal | undefined)[],
+): void {
   const { module, region, block, store } = instance;
   const { valid, image, layout } = module;
   const { canonicalIds, funcTypeIndices } = valid;
   const entries = valid.imports.filter(({ desc }) => desc.kind === "func");
   const functions = importsOf(module, values, "func");
+  const functionRefusals = importsOf(module, refusals, "func") as (Refusal | undefined)[];
   const isHosted = (value: unknown) => funcInfo(value) === undefined && stringBuiltinOf(value) === undefined;
   prepareHostServices(functions.flatMap((value, index) => isHosted(value) ? module.funcType(index) : []));
   functions.forEach((value, index) => {
@@ -413,7 +422,7 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
       call: instance.recorder?.hostFunction(index, value as BoundaryFunction) ?? value as BoundaryFunction,
       label: nameOf(entries[index]),
       plainPromises,
-      suspending: plainPromises ? suspendingRules(store, value as object, entries[index]) : undefined,
+      suspending: suspendingRules(store, functionRefusals[index], entries[index]),
     });
     region.setWord(record + RECORD.CODE, image.base + image.tables.hostThunk[module.signatureIds[index]]);
     region.setWord(record + RECORD.CONTEXT, block.address);
@@ -444,14 +453,24 @@ function addFunctions(instance: Instance, values: readonly unknown[], plainPromi
   }
 }
 
+/** The value of the property SUSPENDING. */
+interface Refusal {
+  readonly value: unknown;
+}
+
+/** The property SUSPENDING of an imported function, if it has that. */
+function refusalOf(value: unknown): Refusal | undefined {
+  return typeof value === "function" && SUSPENDING in value ? { value: value[SUSPENDING] } : undefined;
+}
+
 /** The rules of an imported function with the property SUSPENDING; undefined for other functions. */
-function suspendingRules({ thread }: Store, value: object, entry: Import) {
-  if (!(SUSPENDING in value)) return undefined;
-  const refusal = value[SUSPENDING];
+function suspendingRules({ thread }: Store, refusal: Refusal | undefined, entry: Import) {
+  if (refusal === undefined) return undefined;
+  const { value } = refusal;
   const message = `The import ${nameOf(entry)} suspends its caller: call the instance with callAsync to wait for it`;
   return {
     canSuspend: () => thread.depth === thread.suspendableDepth,
-    refusal: () => typeof refusal === "function" ? refusal() as Error : new SuspensionError(message),
+    refusal: () => typeof value === "function" ? value() as Error : new SuspensionError(message),
   };
 }
 
