@@ -226,31 +226,18 @@ export class ExhaustionError extends TrapError {
   }
 }
 
-/** The base of classes that add a private field to an existing object. */
-class Existing {
-  constructor(object: object) {
-    return object;
-  }
-}
-
-/** A mark of objects that no property shows. */
-class UncatchableMark extends Existing {
-  readonly #isUncatchable = true;
-
-  static isOn(value: object): boolean {
-    return #isUncatchable in value;
-  }
-}
+/** Errors that WebAssembly code cannot catch. No property shows it, and a frozen error can be one. */
+const UNCATCHABLE = new WeakSet<object>();
 
 /** Marks an error that WebAssembly code cannot catch: like traps, it propagates to the caller in JavaScript. */
 export function markUncatchable<E extends Error>(error: E): E {
-  // A bundler would drop a construction whose result is not used.
-  return UncatchableMark.isOn(error) ? error : new UncatchableMark(error) as unknown as E;
+  UNCATCHABLE.add(error);
+  return error;
 }
 
 /** True if `value` is marked as an error that WebAssembly code cannot catch. */
 export function isUncatchable(value: unknown): boolean {
-  return typeof value === "object" && value !== null && UncatchableMark.isOn(value);
+  return typeof value === "object" && value !== null && UNCATCHABLE.has(value);
 }
 
 /** A host function returned a promise in a call that cannot be suspended. */
