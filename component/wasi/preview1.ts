@@ -74,7 +74,7 @@ const POLL_NS = 5_000_000n;
 type Functions = Readonly<Record<string, (...args: (number | bigint)[]) => number>>;
 
 const ENCODER = new TextEncoder();
-const DECODER = new TextDecoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 /** A subscription of poll_oneoff. */
 export type Subscription =

@@ -6,7 +6,7 @@ import type { Memory } from "../runtime/memory/memory.ts";
 import { ERRNO } from "./abi.ts";
 import { WasiError } from "./wasi_error.ts";
 
-const DECODER = new TextDecoder("utf-8", { fatal: true });
+const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 /** The longest text, in bytes: no path or link of any system is longer. */
 const MAX_TEXT_BYTES = 8191;

@@ -54,7 +54,7 @@ const STATX_BYTES = 256;
 const MAX_FILE_BYTES = 2 ** 31 - 1;
 
 const ENCODER = new TextEncoder();
-const DECODER = new TextDecoder();
+const DECODER = new TextDecoder("utf-8", { ignoreBOM: true });
 
 interface Status {
   readonly inode: number;

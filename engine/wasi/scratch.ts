@@ -12,7 +12,7 @@ const OUT_BYTES = 65536;
 const WAIT_BYTES = 64;
 
 const ENCODER = new TextEncoder();
-const DECODER = new TextDecoder("utf-8", { fatal: true });
+const DECODER = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 
 export class Scratch {
   readonly #region: NativeRegion;

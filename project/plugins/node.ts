@@ -49,7 +49,7 @@ export interface Party {
   callExport(name: string, args: readonly unknown[]): unknown;
 }
 
-const UTF8 = new TextDecoder("utf-8", { fatal: true });
+const UTF8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Longest text that a host function takes: paths, names, hosts. */
 const MAX_TEXT = 4096;
 

@@ -221,6 +221,26 @@ Deno.test("standard streams: bytes, text, parts on demand, receivers", () => {
   guest.wasi.close();
 });
 
+Deno.test("a byte order mark is a part of a name", () => {
+  const guest = new RawGuest({ files: { a: "plain" } });
+  const mark = "\uFEFF";
+  const create = (path: string) => guest.open(ROOT, path, { oflags: OFLAG.creat | OFLAG.excl }).errno;
+  assert.deepEqual([mark, mark + mark].map((marks) => create(`${marks}a`)), [0, 0]);
+  for (const name of [`${mark}..`, `${mark}${mark}..`, `${mark}${mark}.`]) {
+    assert.equal(guest.call("path_create_directory", ROOT, ...guest.string(name)), 0);
+    assert.equal(create(`${name}/b`), 0);
+  }
+  assert.deepEqual(Object.keys(guest.wasi.files), [
+    "a",
+    `${mark}a`,
+    `${mark}${mark}a`,
+    `${mark}../b`,
+    `${mark}${mark}../b`,
+    `${mark}${mark}./b`,
+  ]);
+  guest.wasi.close();
+});
+
 Deno.test("mistakes in the options are refused with the option's name", () => {
   const rows: readonly (readonly [options: Record<string, unknown>, message: RegExp])[] = [
     [{ stdin: 5 }, /option stdin must be bytes or text, not number/],
