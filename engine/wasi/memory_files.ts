@@ -12,7 +12,7 @@ export type BytesAt = (address: number, length: number) => Uint8Array;
 
 /** The first number of a descriptor in memory. */
 const FIRST_FD = 0x4000_0000;
-/** The bytes that a file or a directory counts besides its contents. */
+/** The bytes that a file, a directory, and each further name of a file count besides the contents. */
 const NODE_BYTES = 512;
 /** The bytes that a part of collected output counts besides its own. */
 const PART_BYTES = 128;
@@ -282,6 +282,7 @@ export class MemoryFiles {
       const parent = this.#directory(to);
       const name = this.#newName(parent, newPath, false);
       if (node.kind === "directory") return E.PERM;
+      this.#take(NODE_BYTES);
       this.#insert(parent, name, node);
       node.links++;
       return 0;
@@ -415,7 +416,8 @@ export class MemoryFiles {
     directory.entries.delete(name);
     directory.modified = directory.changed = this.#now();
     node.links--;
-    this.#release(node);
+    if (node.links > 0) this.#used -= NODE_BYTES;
+    else this.#release(node);
   }
 
   #openAt(directory: DirectoryNode, path: string, flags: number): number {

@@ -7,7 +7,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { FDFLAG, OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
+import { ERRNO, FDFLAG, OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
 import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";
 import { runProgram } from "../../engine/wasi/run_program.ts";
 import { NewEngine } from "../../engine/engine.ts";
@@ -218,6 +218,24 @@ Deno.test("standard streams: bytes, text, parts on demand, receivers", () => {
   );
   assert.deepEqual([seen, text(guest.wasi.stderr), guest.wasi.stdout.length], [["x", "yz"], "ef", 0]);
   assert.equal(guest.call("fd_seek", 0, 0n, 0, RESULT), 70, "a stream has no position");
+  guest.wasi.close();
+});
+
+Deno.test("hard links count against the limit, and give their bytes back", () => {
+  const guest = new RawGuest({ files: { a: "" }, maxFileBytes: 8192 });
+  const link = (name: string) => guest.call("path_link", ROOT, 0, ...guest.string("a"), ROOT, ...guest.string(name));
+  const fill = () => {
+    let count = 0;
+    while (count < 100 && link(`l${count}`) === 0) count++;
+    return count;
+  };
+  const count = fill();
+  assert.ok(count > 4 && count < 20, `${count} links`);
+  assert.equal(link("next"), ERRNO.nospc);
+  for (let k = 0; k < count; k++) {
+    assert.equal(guest.call("path_unlink_file", ROOT, ...guest.string(`l${k}`)), 0);
+  }
+  assert.equal(fill(), count);
   guest.wasi.close();
 });
 
