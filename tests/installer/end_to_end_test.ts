@@ -22,7 +22,7 @@ import {
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import process from "node:process";
 import { platformName } from "../../project/base/paths.ts";
 import type { ReleaseIndex } from "../../project/versions/release_index.ts";
@@ -317,6 +317,9 @@ async function installNightlyFrom(address: string, site: Site, env: Environment)
   assert.equal(version.stdout, `${site.nightly}\n`, "the version that --version named is the active one");
 }
 
+/** The system's programs, and the Deno that runs the tests where the system has none: builds from source need one. */
+const WITH_DENO = `${CLEAN.PATH}:${dirname(process.execPath)}`;
+
 /** Installs from source with a script and uninstalls; returns the script's output. */
 async function fromSource(
   site: Site,
@@ -342,14 +345,16 @@ async function fromSource(
 async function installFromClone(site: Site, repository: string): Promise<void> {
   assert.equal(spawnSync("git", ["clone", "--quiet", "--bare", site.clone, repository]).status, 0);
   const command = `sh '${site.scriptWith(repository)}' --yes --from-source`;
-  const said = await fromSource(site, command, CLEAN.PATH, async (waft, env) => {
+  const said = await fromSource(site, command, WITH_DENO, async (waft, env) => {
     assert.equal((await finish(waft, ["--version"], { env })).stdout, `${site.canary}\n`);
     const { stdout, stderr } = await finish(waft, ["version", "install", "nightly"], { env });
     assert.match(stdout, /installed/, `it trusts the release's keys: ${stderr}`);
   });
   assert.match(said, /cloning .*checked: the clone is at commit [0-9a-f]{40}, which this script names/s);
   const missing = `sh '${site.scriptWith(join(site.folder, "nowhere"))}' --yes --from-source`;
-  const away = await finish("sh", ["-c", missing], { env: { ...process.env, ...CLEAN, HOME: site.folder } });
+  const away = await finish("sh", ["-c", missing], {
+    env: { ...process.env, ...CLEAN, PATH: WITH_DENO, HOME: site.folder },
+  });
   assert.equal(away.status, 1);
   assert.match(away.stderr, /nowhere cannot be cloned\n.*nothing was changed/);
 }
@@ -368,6 +373,7 @@ async function installFromArchive(site: Site, repository: string): Promise<void>
       }
     }
   }
+  if (!existsSync(join(tools, "deno"))) symlinkSync(process.execPath, join(tools, "deno"));
   const said = await fromSource(site, `sh '${site.scriptWith(repository)}' --yes --from-source`, tools);
   assert.match(said, /downloading .*-source\.tar\.gz.*checked: the SHA-256 of waft-.*-source\.tar\.gz/s);
   assert.ok(!said.includes("cloning"));
@@ -378,7 +384,7 @@ async function installFromCheckout(site: Site, repository: string): Promise<void
   const checkout = join(site.folder, "checkout");
   assert.equal(spawnSync("git", ["clone", "--quiet", repository, checkout]).status, 0);
   const command = `sh '${checkout}/installer/install.sh' --yes --from-source`;
-  const said = await fromSource(site, command, CLEAN.PATH, async (waft, env) => {
+  const said = await fromSource(site, command, WITH_DENO, async (waft, env) => {
     const { stderr } = await finish(waft, ["version", "install", "nightly"], { env });
     assert.match(stderr, /signature\.keys: this build of waft has no release keys/);
   });
