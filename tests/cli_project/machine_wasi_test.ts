@@ -142,7 +142,7 @@ Deno.test("neither a project nor another user can widen an entry", () =>
       [join(project, "data"), "project/data", "../outside"],
       ["data", "project/data", "inner"],
       ["data/inner", "project/data", "."],
-      ["../shared/data", "shared", "outside"],
+      ["../common/data", "common", "outside"],
     ];
     for (const [host, link, target] of LACKS_LINKS ? [] : rows) {
       configure({ [project]: { dirs: { "/data": host } } });
@@ -153,7 +153,7 @@ Deno.test("neither a project nor another user can widen an entry", () =>
       assert.ok(err.includes(`${link} is a symbolic link to ${target}`), err);
       rmSync(join(home, link));
       mkdirSync(join(project, "data/inner"), { recursive: true });
-      mkdirSync(join(home, "shared/data"), { recursive: true });
+      mkdirSync(join(home, "common/data"), { recursive: true });
       assert.deepEqual(await run(project), [10, ""]);
     }
     const config = join(home, "waft/config/config.json");

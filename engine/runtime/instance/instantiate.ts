@@ -101,7 +101,7 @@ export function instantiate(
   const { record, errors, promises, resettable } = context;
   const values = valid.imports.map((entry) => lookUp(imports, entry));
   const refusals = promises === "values" ? values.map(refusalOf) : [];
-  // From here to the start function no code of the program runs, which could change what was checked.
+  // No user code runs between this check and the start function, so the checked imports cannot change.
   checkImports(module, values);
   if (record !== undefined) checkRecordable(module, context, restored !== undefined);
 
