@@ -109,7 +109,7 @@ import { compileProven } from "./compile_proven.ts";
 import { parseModule } from "./text_format.ts";
 import { TextPlaces } from "./text/text_places.ts";
 import type { Module as WasmModule } from "./wasm/module.ts";
-import { I64 } from "./wasm/types.ts";
+import { isGuardable } from "./wasm/types.ts";
 
 /** A target machine for cross-compilation. */
 export interface Machine {
@@ -451,7 +451,7 @@ export class Engine implements Settings {
   #moduleOf({ compiled, statistics, tierUp }: ReusableCode, bytes: Uint8Array): Module {
     const space = realmStore();
     const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
-    const hasMemory = compiled.valid.memories.some(({ limits }) => limits.address !== I64);
+    const hasMemory = compiled.valid.memories.some(isGuardable);
     const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
     return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined, tierUp);
   }
@@ -500,7 +500,7 @@ export class Engine implements Settings {
     const code = this.#compileFor(space, module, places, explicit, tier, plan);
     remember(code);
     const { compiled, statistics, tierUp } = code;
-    const hasMemory = module.memories.some(({ limits }) => limits.address !== I64);
+    const hasMemory = module.memories.some(isGuardable);
     const fallback = this.bounds === "auto" && !explicit && hasMemory
       ? () => this.#compileFor(space, module, places, true, "optimizing").compiled
       : undefined;

@@ -58,6 +58,12 @@ export const PROPOSAL_ROWS = [
     default: false,
     compiled: true,
   },
+  {
+    name: "custom-page-sizes",
+    title: "Memories with pages of one byte",
+    default: false,
+    compiled: true,
+  },
 ] as const satisfies readonly FeatureRow[];
 
 /** All features. New rows must be appended, because the index of a row is the number of the feature. */

@@ -44,8 +44,9 @@ import {
   type FuncType,
   funcTypeName,
   type GlobalType,
-  I64,
+  isGuardable,
   type MemoryType,
+  PAGE_BYTES,
   type TableType,
   valTypeName,
 } from "./wasm/types.ts";
@@ -228,8 +229,8 @@ export class Module {
     if (entry?.desc.kind !== "memory") throw new TypeError(`The module does not import a memory "${module}" "${name}"`);
     const { type } = entry.desc;
     return new Memory(this.#store.thread.host, type, {
-      guarded: !explicitBounds && type.limits.address !== I64,
-      maxPages: this.#settings.limits.maxMemoryPages,
+      guarded: !explicitBounds && isGuardable(type),
+      maxBytes: this.#settings.limits.maxMemoryPages * PAGE_BYTES,
     });
   }
 

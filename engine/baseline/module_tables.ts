@@ -9,7 +9,15 @@ import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_l
 import type { ValidModule } from "../validate/valid_module.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
 import { BytesView, type Func, lengthOf } from "../wasm/module.ts";
-import { type ArrayType, byteSize, type CompositeType, type FieldType, I64, type StructType } from "../wasm/types.ts";
+import {
+  type ArrayType,
+  byteSize,
+  type CompositeType,
+  type FieldType,
+  I64,
+  pageBytes,
+  type StructType,
+} from "../wasm/types.ts";
 import * as layout from "./kernel/layout.ts";
 
 /** Code generation settings other than the module itself. */
@@ -177,8 +185,11 @@ function writeStorage(w: TableWriter, valid: ValidModule, context: ContextLayout
   });
   w.header(layout.H_MEMORIES, w.at);
   w.header(layout.H_MEMORY_COUNT, valid.memoryTypes.length);
-  valid.memoryTypes.forEach(({ limits, shared }, k) => {
-    w.word((limits.address === I64 ? layout.MEMORY_IS_64 : 0) | (shared ? layout.MEMORY_IS_SHARED : 0));
+  valid.memoryTypes.forEach((type, k) => {
+    w.word(
+      (type.limits.address === I64 ? layout.MEMORY_IS_64 : 0) | (type.shared ? layout.MEMORY_IS_SHARED : 0) |
+        (pageBytes(type) === 1 ? layout.MEMORY_HAS_BYTE_PAGES : 0),
+    );
     w.word(context.memoriesOffset + k * MEMORY.SIZE);
     w.word(context.sharedLengthsOffset + k * SHARED_LENGTH_SIZE);
   });

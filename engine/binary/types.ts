@@ -36,6 +36,9 @@ const REF_NULL_BYTE = 0x63;
 const HAS_MAX = 1;
 const SHARED = 2;
 const ADDRESS_64 = 4;
+const HAS_PAGE_SIZE = 8;
+/** The largest binary logarithm of a page size in the binary format; only 0 and 16 are valid. */
+const MOST_PAGE_SIZE_LOG = 64;
 
 /** Reads a vector of value types. */
 function readValTypes(reader: ByteReader): ValType[] {
@@ -89,6 +92,9 @@ export function readSubType(reader: ByteReader): SubType {
 function readLimits(reader: ByteReader, allowed: number): { limits: Limits; flags: number } {
   const flags = reader.u8();
   if ((flags & ~allowed) !== 0) reader.fail("malformed limits flags", reader.pos - 1);
+  if ((flags & HAS_PAGE_SIZE) !== 0 && reader.left < 2) {
+    reader.fail("malformed limits flags: no page size follows", reader.pos - 1);
+  }
   const address = (flags & ADDRESS_64) !== 0 ? I64 : I32;
   const min = reader.u64BigInt();
   const limits: Limits = (flags & HAS_MAX) !== 0 ? { address, min, max: reader.u64BigInt() } : { address, min };
@@ -103,8 +109,17 @@ export function readTableType(reader: ByteReader): TableType {
 
 /** Reads a memory type. */
 export function readMemoryType(reader: ByteReader): MemoryType {
-  const { limits, flags } = readLimits(reader, HAS_MAX | SHARED | ADDRESS_64);
-  return { limits, shared: (flags & SHARED) !== 0 };
+  const { limits, flags } = readLimits(reader, HAS_MAX | SHARED | ADDRESS_64 | HAS_PAGE_SIZE);
+  const shared = (flags & SHARED) !== 0;
+  return (flags & HAS_PAGE_SIZE) === 0 ? { limits, shared } : { limits, shared, pageSize: readPageSize(reader) };
+}
+
+/** Reads the binary logarithm of a page size (custom page sizes, "Binary Encoding"). */
+function readPageSize(reader: ByteReader): number {
+  const at = reader.pos;
+  const log = reader.u32();
+  if (log > MOST_PAGE_SIZE_LOG) reader.fail(`invalid custom page size 2^${log}`, at);
+  return 2 ** log;
 }
 
 /** Reads a global type. */
@@ -204,7 +219,9 @@ export function writeTableType(writer: ByteWriter, type: TableType): void {
 
 /** Writes a memory type. */
 export function writeMemoryType(writer: ByteWriter, type: MemoryType): void {
-  writeLimits(writer, type.limits, type.shared ? SHARED : 0);
+  const { limits, shared, pageSize } = type;
+  writeLimits(writer, limits, (shared ? SHARED : 0) | (pageSize === undefined ? 0 : HAS_PAGE_SIZE));
+  if (pageSize !== undefined) writer.u32(Math.log2(pageSize));
 }
 
 /** Writes a global type. */

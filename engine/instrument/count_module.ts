@@ -11,7 +11,7 @@ import { encodeModule } from "../binary/encode.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Module, RawBytes } from "../wasm/module.ts";
 import { idOf, type Mnemonic, OPCODES } from "../wasm/opcodes.ts";
-import { type FuncType, I32, type ValType } from "../wasm/types.ts";
+import { type FuncType, I32, type MemoryType, PAGE_BYTES, pageBytes, type ValType } from "../wasm/types.ts";
 import { Assembler } from "./assembler.ts";
 import { requireBodySize } from "./body_limit.ts";
 
@@ -44,7 +44,6 @@ interface CountedModule {
 }
 
 const COUNTER_BYTES = 8;
-const PAGE = 65536;
 
 const LOOP = idOf("loop");
 const GROW = idOf("memory.grow");
@@ -81,7 +80,7 @@ export function countModule(bytes: Uint8Array, maxPages?: number): CountedModule
     requireBodySize(imported.func + k, body.bytes.length, code.length);
     return { typeIndex, body: { bytes: code, offset: 0 } };
   });
-  const pages = BigInt(Math.ceil(sites.counters * COUNTER_BYTES / PAGE));
+  const pages = BigInt(Math.ceil(sites.counters * COUNTER_BYTES / PAGE_BYTES));
   const name = unusedName(module);
   const { memories, maxMemoryPages } = limitedMemories(module, maxPages, Number(pages));
   const counted = encodeModule({
@@ -104,10 +103,11 @@ function limitedMemories(
   added: number,
 ): { readonly memories: Module["memories"]; readonly maxMemoryPages: number | undefined } {
   if (maxPages === undefined || added <= maxPages) return { memories, maxMemoryPages: maxPages };
-  const most = BigInt(maxPages);
-  if (memories.some(({ limits }) => limits.min > most)) return { memories, maxMemoryPages: maxPages };
+  const mostOf = (memory: MemoryType) => BigInt(maxPages * PAGE_BYTES / pageBytes(memory));
+  if (memories.some((memory) => memory.limits.min > mostOf(memory))) return { memories, maxMemoryPages: maxPages };
   const limited = memories.map((memory) => {
     const { limits } = memory;
+    const most = mostOf(memory);
     const max = limits.max === undefined || limits.max > most ? most : limits.max;
     return { ...memory, limits: { ...limits, max } };
   });

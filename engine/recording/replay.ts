@@ -36,7 +36,7 @@ import type { StackRule } from "../stack_rules.ts";
 import type { Import } from "../wasm/module.ts";
 import { hasBuiltinType } from "../wasm/string_imports.ts";
 import { closeFuncType } from "../wasm/subtype.ts";
-import { type FuncType, I64, isRef } from "../wasm/types.ts";
+import { type FuncType, isGuardable, isRef, pageBytes } from "../wasm/types.ts";
 import { EVENT, EVENT_NAMES, readCode, type RecordedCode } from "./events.ts";
 import { type Exhaustion, isAt, readExhaustion } from "./exhaustion.ts";
 import { applyChanges, readGlobalValue, stateHash } from "./host_changes.ts";
@@ -647,8 +647,8 @@ const READERS = {
     const maxPages = reader.u32();
     const max = type.limits.max === undefined ? undefined : BigInt(Math.max(maxPages, pages));
     const limits = { ...type.limits, min: BigInt(pages), ...(max === undefined ? {} : { max }) };
-    const guarded = !module.explicitBounds && type.limits.address !== I64;
-    return new Memory(host, { ...type, limits }, { guarded, maxPages });
+    const guarded = !module.explicitBounds && isGuardable(type);
+    return new Memory(host, { ...type, limits }, { guarded, maxBytes: maxPages * pageBytes(type) });
   },
   table: (reader, module, index, { thread: { contexts } }) => {
     const type = module.tableTypes[index];

@@ -14,6 +14,7 @@ export const STRUCTURAL = 0x1000;
 const WORDS = [
   // types (specification, 6.4)
   ...["i32", "i64", "f32", "f64", "v128", "i8", "i16", "ref", "null", "mut", "shared", "unshared"],
+  "pagesize",
   ...["func", "extern", "any", "eq", "i31", "struct", "array", "exn", "noexn", "nofunc", "noextern", "none"],
   ...["funcref", "externref", "anyref", "eqref", "i31ref", "structref", "arrayref", "exnref"],
   ...["nullexnref", "nullref", "nullfuncref", "nullexternref"],

@@ -10,7 +10,7 @@ import { writeRefFunc } from "../binary/encode.ts";
 import { writeValType } from "../binary/types.ts";
 import { CONSTANT } from "../wasm/constant_reader.ts";
 import type { ElementSegment, ExternKind, ImportDesc, RawBytes } from "../wasm/module.ts";
-import { FUNCREF, HEAP, I32, type I64, refType, type ValType } from "../wasm/types.ts";
+import { FUNCREF, HEAP, I32, type I64, PAGE_BYTES, refType, type ValType } from "../wasm/types.ts";
 import { parseCustomAnnotation } from "./custom_annotations.ts";
 import { K } from "./keywords.ts";
 import type { ModuleContext } from "./module_context.ts";
@@ -20,6 +20,7 @@ import {
   parseAddressType,
   parseGlobalType,
   parseMemoryType,
+  parsePageSize,
   parseRefType,
   parseTableType,
   parseTypeGroups,
@@ -28,9 +29,6 @@ import {
 import { KIND_BY_KEYWORD, scopeOf } from "./scan_fields.ts";
 import type { PlacedField } from "./text_places.ts";
 import { ANNOTATION, LEFT, NAT, RIGHT } from "./tokens.ts";
-
-/** Bytes of a page of memory. */
-const PAGE = 65536;
 
 const FUNC_NON_NULL = refType(false, HEAP.func);
 
@@ -267,14 +265,16 @@ export class FieldParser {
     const context = this.#context;
     const { cursor, module } = context;
     const address = parseAddressType(context);
+    const size = parsePageSize(context);
     if (!cursor.takeOpen(K.data)) {
+      if (size.pageSize !== undefined) cursor.unexpected();
       module.memories.push(parseMemoryType(context, address));
       return;
     }
     const bytes = cursor.strings();
     cursor.expectClose();
-    const pages = BigInt(Math.ceil(bytes.length / PAGE));
-    module.memories.push({ limits: { address, min: pages, max: pages }, shared: false });
+    const pages = BigInt(Math.ceil(bytes.length / (size.pageSize ?? PAGE_BYTES)));
+    module.memories.push({ limits: { address, min: pages, max: pages }, shared: false, ...size });
     this.#place("datas");
     module.datas.push({ bytes, mode: { kind: "active", memory: index, start: raw(zeroOf(address)) }, offset: 0 });
   }

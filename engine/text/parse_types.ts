@@ -243,14 +243,27 @@ function parseLimit(context: ModuleContext, address: typeof I32 | typeof I64, no
   const token = cursor.at;
   cursor.u64();
   const limit = ModuleContext.integer();
-  if (address === I32 && limit > 0xffff_ffffn) cursor.invalid(`${noun} size: i32 constant out of range`, token);
+  if (address === I32 && limit > 0xffff_ffffn) {
+    cursor.invalid(`${noun} size must be at most 2^32-1: i32 constant out of range`, token);
+  }
   return limit;
 }
 
 /** Parses a memory type after its address type. */
 export function parseMemoryType(context: ModuleContext, address: typeof I32 | typeof I64): MemoryType {
   const limits = parseLimits(context, address, "memory");
-  return { limits, shared: context.cursor.takeKeyword(K.shared) };
+  const shared = context.cursor.takeKeyword(K.shared);
+  return { limits, shared, ...parsePageSize(context) };
+}
+
+/** Parses the page size of a memory type, if it is there (custom page sizes, "Text Format"). */
+export function parsePageSize({ cursor }: ModuleContext): Pick<MemoryType, "pageSize"> {
+  if (!cursor.takeOpen(K.pagesize)) return {};
+  const at = cursor.at;
+  const pageSize = cursor.u32() >>> 0;
+  if (!Number.isInteger(Math.log2(pageSize))) cursor.fail(`invalid custom page size ${pageSize}`, at);
+  cursor.expectClose();
+  return { pageSize };
 }
 
 /** Parses a table type after its address type. */

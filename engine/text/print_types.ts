@@ -119,8 +119,9 @@ export class TypePrinter {
     return mutable ? `(mut ${this.valType(type)})` : this.valType(type);
   }
 
-  memoryType({ limits, shared }: MemoryType): string {
-    return limitsText(limits) + (shared ? " shared" : "");
+  memoryType({ limits, shared, pageSize }: MemoryType): string {
+    const size = pageSize === undefined ? "" : ` (pagesize ${pageSize})`;
+    return limitsText(limits) + (shared ? " shared" : "") + size;
   }
 
   tableType({ limits, element }: TableType): string {

@@ -13,14 +13,13 @@ import { ACCESS_BYTES, OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
 import { TRAP } from "../traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
+import { pageBytes } from "../wasm/types.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";
 
 const { I32, I64, NONE } = TY;
 const SIZES = region(REGION.CONTEXT, CLASS_SIZES);
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
-/** log2 of the page size. */
-const PAGE_SHIFT = 16;
 /** Bulk operations of a constant length up to this limit become loads and stores. */
 const MAX_UNROLLED = 32;
 
@@ -57,7 +56,7 @@ export function checkBounds(t: Translation, imm: Immediates, operand: number, wi
 
 /** Whether accesses of a memory are compared with its length. */
 function isChecked({ env }: Translation, memory: number): boolean {
-  return memory !== 0 || env.explicitBounds || (env.memoryIs64[0] && !env.unchecked);
+  return memory !== 0 || env.explicitBounds || (!env.memoryIsGuardable[0] && !env.unchecked);
 }
 
 /**
@@ -67,7 +66,8 @@ function isChecked({ env }: Translation, memory: number): boolean {
  */
 function maskedAddress(t: Translation, memory: number, address: number, width: number): number {
   const { b, env, f } = t;
-  const least = env.valid.memoryTypes[memory].limits.min * (1n << BigInt(PAGE_SHIFT));
+  const type = env.valid.memoryTypes[memory];
+  const least = type.limits.min * BigInt(pageBytes(type));
   const offset = staticOffset >>> 0;
   const isInside = BigInt(offset + width) <= least && offset + width <= 0x7fffffff;
   if (isInside && b.isConst(address) && (f.ty[address] === I32 || f.c[address] === 0)) {
@@ -125,7 +125,9 @@ function byteLength(t: Translation, memory: number): number {
 
 function memorySize(t: Translation, imm: Immediates): void {
   const { b, env } = t;
-  const pages = b.binary(OP.SHR_U, I64, byteLength(t, imm.index), b.i64(PAGE_SHIFT, 0));
+  const bytes = byteLength(t, imm.index);
+  const shift = Math.log2(pageBytes(env.valid.memoryTypes[imm.index]));
+  const pages = shift === 0 ? bytes : b.binary(OP.SHR_U, I64, bytes, b.i64(shift, 0));
   t.push(env.memoryIs64[imm.index] ? pages : b.unary(OP.WRAP, I32, pages));
 }
 

@@ -15,7 +15,7 @@ import { Statistics } from "../statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { I64 } from "../wasm/types.ts";
+import { I64, isGuardable } from "../wasm/types.ts";
 import { type ConstValue, constValue } from "./const_value.ts";
 import { countedFunctions } from "./counted_functions.ts";
 import { tyOf } from "../wasm/ir_types.ts";
@@ -88,6 +88,8 @@ export interface ModuleEnv extends ModuleInterface {
   readonly memoryRegion: Int32Array;
   /** By memory index: true for 64-bit addresses. */
   readonly memoryIs64: readonly boolean[];
+  /** By memory index: whether guard pages can bound its accesses. */
+  readonly memoryIsGuardable: readonly boolean[];
   /** Region word of the length of shared memories. */
   readonly sharedLengthRegion: number;
   /**
@@ -182,7 +184,7 @@ function placeMemories(valid: ValidModule, layout: ContextLayout, classes: Alias
     memoryRegion[k] = region(k === 0 ? REGION.MEMORY0 : REGION.POINTER, shared ? CLASS_MEMORY0 : classes.take());
   }
   const memoryIs64 = valid.memoryTypes.map(({ limits }) => limits.address === I64);
-  return { memoryOffset, memoryRegion, memoryIs64 };
+  return { memoryOffset, memoryRegion, memoryIs64, memoryIsGuardable: valid.memoryTypes.map(isGuardable) };
 }
 
 function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {

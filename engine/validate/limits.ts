@@ -15,6 +15,9 @@ export const MAX_FIXED_ELEMENTS = 10_000;
 /** Pages of 64 KiB of a memory, by address type: the whole address space. */
 export const MAX_PAGES_32 = 1n << 16n;
 export const MAX_PAGES_64 = 1n << 48n;
+/** Pages of one byte of a memory, by address type (custom page sizes). */
+export const MAX_BYTES_32 = (1n << 32n) - 1n;
+export const MAX_BYTES_64 = (1n << 64n) - 1n;
 /** Elements of a table, by address type. */
 export const MAX_TABLE_SIZE_32 = (1n << 32n) - 1n;
 export const MAX_TABLE_SIZE_64 = (1n << 64n) - 1n;

@@ -14,12 +14,15 @@ import {
   isRef,
   type Limits,
   type MemoryType,
+  PAGE_BYTES,
   type TableType,
   type ValType,
   valTypeName,
 } from "../wasm/types.ts";
 import { FEATURE, type FeatureGate, featureOfType } from "./gate.ts";
 import {
+  MAX_BYTES_32,
+  MAX_BYTES_64,
   MAX_FIELDS,
   MAX_PAGES_32,
   MAX_PAGES_64,
@@ -127,15 +130,29 @@ function validateLimits(declarations: Declarations, limits: Limits, limit: bigin
   if (min > max) invalid(declarations, `size minimum must not be greater than maximum: ${min} and ${max}`);
 }
 
+/** Limits of memory sizes by the size of a page and the address type, with the start of the message about them. */
+const MOST_PAGES_32 = { most: MAX_PAGES_32, fault: "memory size must be at most 65536 pages (4GiB)" };
+const MOST_PAGES_64 = { most: MAX_PAGES_64, fault: "memory size must be at most 2^48 pages (2^64 bytes)" };
+const MOST_BYTES_32 = { most: MAX_BYTES_32, fault: "memory size must be at most 2^32-1 pages of one byte" };
+const MOST_BYTES_64 = { most: MAX_BYTES_64, fault: "memory size must be at most 2^64-1 pages of one byte" };
+
 /** Checks a memory type (specification, 3.2.17; threads proposal for `shared`). */
 export function validateMemoryType(declarations: Declarations, type: MemoryType): void {
-  const { limits, shared } = type;
-  if (limits.address === I64) {
-    useFeature(declarations, FEATURE.memory64, "a memory with 64-bit addresses");
-    validateLimits(declarations, limits, MAX_PAGES_64, "memory size must be at most 2^48 pages (2^64 bytes)");
-  } else {
-    validateLimits(declarations, limits, MAX_PAGES_32, "memory size must be at most 65536 pages (4GiB)");
+  const { limits, shared, pageSize } = type;
+  if (pageSize !== undefined) {
+    useFeature(declarations, FEATURE["custom-page-sizes"], "a page size");
+    if (pageSize !== 1 && pageSize !== PAGE_BYTES) {
+      invalid(declarations, `invalid custom page size ${pageSize}: a page has 1 or 65536 bytes`);
+    }
   }
+  const isWide = limits.address === I64;
+  if (isWide) useFeature(declarations, FEATURE.memory64, "a memory with 64-bit addresses");
+  const { most, fault } = pageSize === 1
+    ? isWide ? MOST_BYTES_64 : MOST_BYTES_32
+    : isWide
+    ? MOST_PAGES_64
+    : MOST_PAGES_32;
+  validateLimits(declarations, limits, most, fault);
   if (shared) {
     useFeature(declarations, FEATURE.threads, "a shared memory");
     if (limits.max === undefined) invalid(declarations, "shared memory must have maximum");

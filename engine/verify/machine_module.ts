@@ -13,7 +13,7 @@ import { tyOf } from "../wasm/ir_types.ts";
 import type { Expr } from "../wasm/module.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import { closeFuncType, closeValType, subtypeDepth } from "../wasm/subtype.ts";
-import { type FuncType, I64, type ValType } from "../wasm/types.ts";
+import { type FuncType, I64, isGuardable, pageBytes, type ValType } from "../wasm/types.ts";
 
 /** Code that every image carries, in front of its functions. */
 interface KnownStubs {
@@ -46,6 +46,8 @@ export interface MachineModule {
   readonly typeDepth: Int32Array;
   /** By memory: 64-bit addresses, shared, and the smallest length in bytes. */
   readonly memoryIs64: readonly boolean[];
+  /** By memory index: whether guard pages can bound its accesses. */
+  readonly memoryIsGuardable: readonly boolean[];
   readonly memoryIsShared: readonly boolean[];
   readonly memoryBytes: readonly number[];
   /** By table: 64-bit indices, the closed type of elements, and the smallest length. */
@@ -140,7 +142,8 @@ export function machineModule(
     typeDepth: Int32Array.from(ids, (id) => subtypeDepth(id)),
     memoryIs64: valid.memoryTypes.map(({ limits }) => limits.address === I64),
     memoryIsShared: valid.memoryTypes.map(({ shared }) => shared),
-    memoryBytes: valid.memoryTypes.map(({ limits }) => Number(limits.min) * 65536),
+    memoryIsGuardable: valid.memoryTypes.map(isGuardable),
+    memoryBytes: valid.memoryTypes.map((type) => Number(type.limits.min) * pageBytes(type)),
     tableIs64: valid.tableTypes.map(({ limits }) => limits.address === I64),
     tableElement: valid.tableTypes.map(({ element }) => closeValType(element, ids)),
     tableLength: valid.tableTypes.map(({ limits }) => Number(limits.min)),

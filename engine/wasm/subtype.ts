@@ -26,6 +26,7 @@ import {
   isRef,
   type Limits,
   type MemoryType,
+  pageBytes,
   refType,
   type SubType,
   type TableType,
@@ -417,7 +418,7 @@ export function matchesTableType(a: TableType, b: TableType): boolean {
 
 /** True if memory type `a` matches `b`. */
 export function matchesMemoryType(a: MemoryType, b: MemoryType): boolean {
-  return a.shared === b.shared && matchesLimits(a.limits, b.limits);
+  return a.shared === b.shared && pageBytes(a) === pageBytes(b) && matchesLimits(a.limits, b.limits);
 }
 
 /**

@@ -189,6 +189,24 @@ export interface Limits {
 export interface MemoryType {
   limits: Limits;
   shared: boolean;
+  /** Bytes of a page, if the type states them (custom page sizes): a power of two; 1 or 65,536 in a valid module. */
+  pageSize?: number;
+}
+
+/** Bytes of a page in memories whose types do not state them (specification, 4.2.8). */
+export const PAGE_BYTES = 0x10000;
+
+/** Bytes of a page in memories of a type. */
+export function pageBytes({ pageSize }: MemoryType): number {
+  return pageSize ?? PAGE_BYTES;
+}
+
+/**
+ * True if guard pages can bound the accesses to memories of a type: 32-bit addresses, and a length that is always a
+ * multiple of the host's pages.
+ */
+export function isGuardable(type: MemoryType): boolean {
+  return type.limits.address !== I64 && pageBytes(type) === PAGE_BYTES;
 }
 
 export interface TableType {

@@ -5,7 +5,7 @@
 import { realmStore } from "../engine.ts";
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
 import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
-import { I32, I64 } from "../wasm/types.ts";
+import { I32, I64, PAGE_BYTES } from "../wasm/types.ts";
 import { configuredLimits } from "./module.ts";
 import { defineInterface, fromAddress, readSizes, requireObject, Slot, toAddress } from "./interface.ts";
 
@@ -37,7 +37,7 @@ export class Memory {
     const { host } = realmStore().thread;
     const limits = { address: wide ? I64 : I32, min, ...(max === undefined ? {} : { max }) };
     const { maxMemoryPages } = configuredLimits();
-    const most = maxMemoryPages === undefined ? {} : { maxPages: maxMemoryPages };
+    const most = maxMemoryPages === undefined ? {} : { maxBytes: maxMemoryPages * PAGE_BYTES };
     const options = { guarded: !wide && hasGuardRoom(host), ...most };
     adoptMemory(this, new RuntimeMemory(host, { limits, shared }, options));
   }

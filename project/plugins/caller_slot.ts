@@ -10,14 +10,16 @@
 import { type Instance, TrapError } from "@waft/engine";
 import { currentHost } from "@waft/engine/internal/host/current";
 import { Memory } from "@waft/engine/internal/runtime/memory";
-import { I32, I64, type MemoryType } from "@waft/engine/internal/wasm/types";
+import { I32, I64, type MemoryType, PAGE_BYTES, pageBytes } from "@waft/engine/internal/wasm/types";
 import type { Party } from "./node.ts";
 
 type RuntimeInstance = Instance["internal"];
 
 /** The reason why a memory cannot be imported as the caller's with this type; undefined if it can. */
-export function slotFault({ limits, shared }: MemoryType): string | undefined {
+export function slotFault(type: MemoryType): string | undefined {
+  const { limits, shared } = type;
   if (shared) return "the caller's memory cannot be imported as a shared one";
+  if (pageBytes(type) !== PAGE_BYTES) return "the caller's memory has pages of 64 KiB";
   return limits.min === 0n && limits.max === undefined
     ? undefined
     : "the caller's memory must be imported with the minimum 0 and no maximum, since callers differ";

@@ -79,6 +79,13 @@ export const SUITES: readonly Suite[] = [
     only: ["wide-arithmetic.wast"],
     digest: "89d881c59cca9b3a2b8035421179d9e27add492032b27e6c33457cf2430e1246",
   }),
+  proposal({
+    name: "custom-page-sizes",
+    commit: "b0de0e93a1f0af0c290f074195d2aed26cd5234c",
+    probe: "custom-page-sizes.wast",
+    scripts: ["test/core/custom-page-sizes"],
+    digest: "20596e7ae43ae324ffdff10b1c0f443ef17d47b59133214ccada3e63b3ac79e0",
+  }),
   {
     ...proposal({
       name: "js-types",

@@ -24,7 +24,7 @@ import { type i32, load32 } from "./memory.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
 import { high, instructionOffset, low, memory } from "./reader.ts";
-import { isMemory64, isShared, memoryOffset } from "./storage.ts";
+import { isGuardable, isMemory64, isShared, memoryOffset } from "./storage.ts";
 import { bankOf, I32, isWide } from "./types.ts";
 
 function hasExplicitBounds(): boolean {
@@ -53,7 +53,7 @@ function reachAtomic(register: i32, width: i32): void {
 }
 
 function reach(register: i32, width: i32, isAtomic: boolean): void {
-  const guarded = memory === 0 && !hasExplicitBounds() && (!isMemory64(0) || isUnchecked());
+  const guarded = memory === 0 && !hasExplicitBounds() && (isGuardable(0) || isUnchecked());
   if (!guarded && masksMemories()) {
     reachMasked(register, width, isAtomic);
     return;

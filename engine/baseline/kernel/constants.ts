@@ -135,6 +135,7 @@ export const FEATURE_TYPED_FUNCTION_REFERENCES: i32 = 16;
 export const FEATURE_WIDE_ARITHMETIC: i32 = 17;
 export const FEATURE_COMPACT_IMPORT_SECTION: i32 = 18;
 export const FEATURE_JS_TYPES: i32 = 19;
+export const FEATURE_CUSTOM_PAGE_SIZES: i32 = 20;
 export const SHARED_ABS32: i32 = 0;
 export const SHARED_ABS64: i32 = 16;
 export const SHARED_SIGN32: i32 = 32;

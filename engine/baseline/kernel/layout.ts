@@ -193,6 +193,7 @@ export const MEMORY_OFFSET: i32 = 4;
 export const MEMORY_SHARED_LENGTH: i32 = 8;
 export const MEMORY_IS_64: i32 = 1;
 export const MEMORY_IS_SHARED: i32 = 2;
+export const MEMORY_HAS_BYTE_PAGES: i32 = 4;
 
 // A function: it may be the operand of ref.func; it counts the depth of calls (translate/counted_functions.ts).
 export const FUNC_DECLARED: i32 = 1;

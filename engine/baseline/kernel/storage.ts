@@ -49,6 +49,15 @@ export function isMemory64(k: i32): boolean {
   return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_64) !== 0;
 }
 
+export function hasBytePages(k: i32): boolean {
+  return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_HAS_BYTE_PAGES) !== 0;
+}
+
+/** Whether guard pages can bound the accesses of memory `k`. */
+export function isGuardable(k: i32): boolean {
+  return !isMemory64(k) && !hasBytePages(k);
+}
+
 export function isShared(k: i32): boolean {
   return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_SHARED) !== 0;
 }
@@ -73,7 +82,7 @@ function tableOffset(k: i32): i32 {
 export function emitMemorySize(): void {
   const d = operands.destination(0, 0, 0);
   loadLength(d, index);
-  machine.shiftImmediate(op.SHR_U, 1, d, d, 16);
+  if (!hasBytePages(index)) machine.shiftImmediate(op.SHR_U, 1, d, d, 16);
   operands.pushRegister(isMemory64(index) ? I64 : I32, d);
 }
 

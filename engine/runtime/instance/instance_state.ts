@@ -11,9 +11,10 @@ import type { Instance } from "./instance.ts";
 import { SharedObjectsError } from "./instance_pool.ts";
 import { ObjectGraph } from "./object_graph.ts";
 
-/** A copy of the bytes up to the last nonzero word. */
+/** A copy of the bytes up to the last word that is not zero; of all, if the last ones do not fill a word. */
 function usedBytes(bytes: Uint8Array): Uint8Array {
-  const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, bytes.length >> 3);
+  const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.length / 8));
+  if (bytes.subarray(words.length * 8).some((byte) => byte !== 0)) return bytes.slice();
   let count = words.length;
   while (count > 0 && words[count - 1] === 0n) count--;
   return bytes.slice(0, count * 8);

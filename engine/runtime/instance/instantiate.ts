@@ -21,9 +21,12 @@ import {
   heapOf,
   I32,
   I64,
+  isGuardable,
   isRef,
   type Limits,
   type MemoryType,
+  PAGE_BYTES,
+  pageBytes,
   type TableType,
   V128,
   valTypeName,
@@ -343,6 +346,11 @@ function checkMemory(entry: Import, type: MemoryType, value: unknown): void {
   const wanted = (limits: Limits) =>
     `a${type.shared ? " shared" : ""} memory of ${comparedName(type.limits, limits)} pages`;
   if (!(value instanceof Memory)) throw mismatch(entry, wanted(type.limits), describe(value));
+  if (value.pageBytes !== pageBytes(type)) {
+    const sized = (bytes: number) => bytes === 1 ? "pages of one byte" : "pages of 64 KiB";
+    const got = `one with ${sized(value.pageBytes)}: memory types incompatible`;
+    throw mismatch(entry, `a memory with ${sized(pageBytes(type))}`, got);
+  }
   const actual = { ...value.type, limits: actualLimits(value.type.limits, value.pages) };
   if (!matchesMemoryType(actual, type)) {
     throw mismatch(entry, wanted(actual.limits), `one of ${comparedName(actual.limits, type.limits)}`);
@@ -478,7 +486,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   const { module, store } = instance;
   for (const value of importsOf(module, values, "memory")) {
     const memory = value as Memory;
-    if (!module.explicitBounds && !memory.guarded && memory.type.limits.address !== I64) {
+    if (!module.explicitBounds && !memory.guarded && isGuardable(memory.type)) {
       throw new LinkError("A memory without guard pages cannot be imported by a module compiled for guard pages");
     }
     instance.memories.push(memory);
@@ -487,8 +495,8 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   module.valid.memories.forEach((type, i) => {
     const memory = new Memory(store.thread.host, type, {
       image: memoryImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
-      guarded: !module.explicitBounds && type.limits.address !== I64,
-      maxPages: limits.maxMemoryPages,
+      guarded: !module.explicitBounds && isGuardable(type),
+      maxBytes: limits.maxMemoryPages * PAGE_BYTES,
     });
     instance.memories.push(memory);
     memory.addUser(instance);

@@ -13,7 +13,7 @@
  */
 import { inWords } from "../../base/arguments.ts";
 import type { Host } from "../../host/host.ts";
-import { I32, I64, type MemoryType } from "../../wasm/types.ts";
+import { I32, I64, isGuardable, type MemoryType, PAGE_BYTES, pageBytes } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
 import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
 import { inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
@@ -21,11 +21,11 @@ import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
 import { formatAs } from "../../host/inspect.ts";
 import { requireSeal, sealOf } from "../../host/seal.ts";
 
-/** Size of a page in bytes. */
-export const PAGE_BYTES = 0x10000;
-/** The maximum number of pages of 32-bit memories (4 GiB), and this implementation's limit for 64-bit ones (16 GiB). */
-const MAX_PAGES_32 = 0x10000;
-const MAX_PAGES_64 = 0x40000;
+/** The maximum length of 32-bit memories in bytes, and this implementation's limit for 64-bit ones. */
+const MAX_BYTES_32 = 2 ** 32;
+const MAX_BYTES_64 = 2 ** 34;
+/** The maximum length of memories with pages of one byte: a number of pages has 32 bits (custom page sizes). */
+const MAX_BYTE_PAGES = 2 ** 32 - 1;
 /** The minimum reservation in bytes when an unguarded memory grows. */
 const EXPLICIT_HEADROOM = 1 << 20;
 
@@ -51,6 +51,7 @@ interface MemoryDescription {
   readonly min: string;
   readonly max: string;
   readonly maxPages: number;
+  readonly pageSize?: number;
   readonly guarded: boolean;
 }
 
@@ -75,12 +76,19 @@ const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
 export interface MemoryOptions {
   /** Guard pages instead of explicit bounds checks; 32-bit memories only. */
   guarded: boolean;
-  /** The host's limit in pages, in addition to the maximum of the type. */
-  maxPages?: number;
+  /** The host's limit in bytes, in addition to the maximum of the type. */
+  maxBytes?: number;
   /** The initial contents; without it, zeros. */
   image?: RangeImage;
   /** The existing pages of a memory that another realm shares with this one. */
   pages?: SharedPages;
+}
+
+/** The limit of memories of `type` in pages, where the host allows `maxBytes` bytes. */
+function mostPages(type: MemoryType, maxBytes = Infinity): number {
+  const size = pageBytes(type);
+  const most = size < PAGE_BYTES ? MAX_BYTE_PAGES : type.limits.address === I64 ? MAX_BYTES_64 : MAX_BYTES_32;
+  return Math.floor(Math.min(most, maxBytes) / size);
 }
 
 /**
@@ -107,6 +115,12 @@ export class Memory {
   #users: WeakRef<MemoryUser>[] = [];
   /** The maximum length in pages. */
   readonly maxPages: number;
+  /**
+   * Bytes of a page: 65,536, or 1 (custom page sizes).
+   *
+   * @internal
+   */
+  readonly pageBytes: number;
   #pages: number;
   /**
    * The pages of a shared memory, which uses no other page state of this class.
@@ -136,25 +150,22 @@ export class Memory {
 
   /** @internal */
   constructor(host: Host, type: MemoryType, options: MemoryOptions) {
-    const { min, max, address } = type.limits;
-    const limit = address === I64 ? MAX_PAGES_64 : MAX_PAGES_32;
+    const { min, max } = type.limits;
     this.#host = host;
     this.type = type;
-    this.guarded = options.guarded && (!type.shared || guardsShared(host));
-    this.maxPages = Math.min(limit, options.maxPages ?? limit, max === undefined ? limit : Number(max));
-    if (min > BigInt(Math.min(limit, options.maxPages ?? limit))) {
-      throw new RangeError(
-        `Out of memory: ${min} pages exceed the limit of ${Math.min(limit, options.maxPages ?? limit)}`,
-      );
-    }
+    this.pageBytes = pageBytes(type);
+    this.guarded = options.guarded && isGuardable(type) && (!type.shared || guardsShared(host));
+    const limit = mostPages(type, options.maxBytes);
+    this.maxPages = max === undefined ? limit : Math.min(limit, Number(max));
+    if (min > BigInt(limit)) throw new RangeError(`Out of memory: ${min} pages exceed the limit of ${limit}`);
     this.#pages = Number(min);
-    const bytes = this.#pages * PAGE_BYTES;
     if (type.shared) {
-      const reservation = this.guarded ? GUARD_RESERVATION : Math.max(this.maxPages, 1) * PAGE_BYTES;
-      this.shared = options.pages ?? SharedPages.make(host, bytes, reservation);
+      const reservation = this.guarded ? GUARD_RESERVATION : Math.max(this.maxPages, 1) * this.pageBytes;
+      this.shared = options.pages ?? SharedPages.make(host, this.#pages * this.pageBytes, reservation);
       return;
     }
-    this.#reservation = options.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize);
+    const bytes = this.#committed(this.#pages);
+    this.#reservation = this.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize);
     this.#holder = { range: Range.take(host, this.#reservation, bytes, options.image), open: undefined };
     MEMORIES.register(this, this.#holder);
   }
@@ -168,11 +179,12 @@ export class Memory {
     if (waft !== "memory") throw new TypeError("The value is not a token from Memory.share()");
     const host = currentHost();
     requireSeal(host, seal, "Memory", description, [pages, control]);
-    const { isWide, min, max, maxPages, guarded } = JSON.parse(description) as MemoryDescription;
+    const { isWide, min, max, maxPages, pageSize, guarded } = JSON.parse(description) as MemoryDescription;
     const limits = { address: isWide ? I64 : I32, min: BigInt(min), max: BigInt(max) };
-    return new Memory(host, { limits, shared: true }, {
+    const type = { limits, shared: true, ...(pageSize === undefined ? {} : { pageSize }) };
+    return new Memory(host, type, {
       guarded,
-      maxPages,
+      maxBytes: maxPages * pageBytes(type),
       pages: SharedPages.of(host, pages!, control!),
     });
   }
@@ -184,7 +196,7 @@ export class Memory {
    */
   share(): SharedMemoryToken {
     if (this.shared === undefined) throw new TypeError("Only a shared memory can be used by several threads");
-    const { address, min, max } = this.type.limits;
+    const { limits: { address, min, max }, pageSize } = this.type;
     const { buffer: pages, control } = this.shared;
     const description = JSON.stringify(
       {
@@ -192,6 +204,7 @@ export class Memory {
         min: String(min),
         max: String(max),
         maxPages: this.maxPages,
+        ...(pageSize === undefined ? {} : { pageSize }),
         guarded: this.guarded,
       } satisfies MemoryDescription,
     );
@@ -199,14 +212,14 @@ export class Memory {
     return { waft: "memory", description, pages, control, seal };
   }
 
-  /** The current length in pages of 64 KiB. */
+  /** The current length in pages: of 64 KiB, unless the memory's type says otherwise (custom page sizes). */
   get pages(): number {
-    return this.shared === undefined ? this.#pages : this.shared.byteLength / PAGE_BYTES;
+    return this.shared === undefined ? this.#pages : this.shared.byteLength / this.pageBytes;
   }
 
   /** The current length in bytes. */
   get byteLength(): number {
-    return this.shared === undefined ? this.#pages * PAGE_BYTES : this.shared.byteLength;
+    return this.shared === undefined ? this.#pages * this.pageBytes : this.shared.byteLength;
   }
 
   /**
@@ -268,9 +281,15 @@ export class Memory {
     const pages = Number(this.type.limits.min);
     if (this.#pages === pages) return range.clear();
     // Views of the grown memory must stay readable, and pages beyond the initial length must not be accessible.
-    holder.range = Range.take(this.#host, this.#reservation, pages * PAGE_BYTES, range.image);
+    holder.range = Range.take(this.#host, this.#reservation, this.#committed(pages), range.image);
     range.retire();
     this.#setPages(pages);
+  }
+
+  /** Bytes of whole pages of the host that hold `pages` pages; those beyond the length are zeros. */
+  #committed(pages: number): number {
+    const { pageSize } = this.#host;
+    return Math.ceil(pages * this.pageBytes / pageSize) * pageSize;
   }
 
   #setPages(pages: number): void {
@@ -336,13 +355,13 @@ export class Memory {
 
   #growShared(shared: SharedPages, delta: number): number {
     if (delta > this.maxPages) return -1;
-    const old = shared.grow(delta * PAGE_BYTES, this.maxPages * PAGE_BYTES);
+    const old = shared.grow(delta * this.pageBytes, this.maxPages * this.pageBytes);
     if (old >= 0 && delta > 0) { for (const user of this.users()) user.memoryMoved(this); }
-    return old < 0 ? -1 : old / PAGE_BYTES;
+    return old < 0 ? -1 : old / this.pageBytes;
   }
 
   #resize(pages: number): void {
-    const bytes = pages * PAGE_BYTES;
+    const bytes = this.#committed(pages);
     const holder = this.#holder!;
     const range = holder.range;
     if (range === undefined) throw new RangeError("The memory is closed");
@@ -353,7 +372,7 @@ export class Memory {
     for (const user of this.users()) {
       if (user.preempted) throw new RangeError("The memory is in use by a preempted call");
     }
-    const headroom = Math.min(Math.max(bytes * 2, EXPLICIT_HEADROOM), this.maxPages * PAGE_BYTES);
+    const headroom = Math.min(Math.max(bytes * 2, EXPLICIT_HEADROOM), this.#committed(this.maxPages));
     const next = Range.take(this.#host, headroom, bytes);
     if (this.byteLength > 0) next.own.set(range.own.subarray(0, this.byteLength));
     holder.range = next;
@@ -368,7 +387,7 @@ export class Memory {
     const range = this.#holder?.range;
     if (range === undefined) return;
     this.#holder!.range = undefined;
-    range.give(Number(this.type.limits.min) * PAGE_BYTES);
+    range.give(this.#committed(Number(this.type.limits.min)));
     this.#setPages(0);
   }
 }

@@ -5,6 +5,7 @@
  * initialized by copying, which is cheaper for little data.
  */
 import type { Host } from "../../host/host.ts";
+import { type MemoryType, pageBytes } from "../../wasm/types.ts";
 import type { Range, RangeImage } from "./memory_range.ts";
 
 /** The minimum total size of the segments in bytes for which an image is worth its system calls. */
@@ -53,7 +54,7 @@ const OWNERS = new FinalizationRegistry<MemoryImage>((image) => image.release())
 
 /** The properties of a module that determine its memory images. */
 interface ImageSource {
-  readonly valid: { readonly memoryTypes: readonly { readonly limits: { readonly min: bigint } }[] };
+  readonly valid: { readonly memoryTypes: readonly MemoryType[] };
   /** The data segments; active ones with their memory index and, if it is constant, their offset. */
   readonly datas: readonly {
     readonly active: boolean;
@@ -81,8 +82,8 @@ const IMAGES: WeakMap<ImageSource, Map<number, ImageOwner | undefined>> = new We
  * out of bounds, or if the system refuses.
  */
 function makeImage(host: Host, module: ImageSource, index: number): ImageOwner | undefined {
-  const { limits } = module.valid.memoryTypes[index];
-  const room = Number(limits.min) * 0x10000;
+  const type = module.valid.memoryTypes[index];
+  const room = Number(type.limits.min) * pageBytes(type);
   let total = 0;
   let end = 0;
   for (const { active, memory, at, bytes } of module.datas) {

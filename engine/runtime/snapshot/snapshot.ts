@@ -14,7 +14,7 @@ import { encodeModule } from "../../binary/encode.ts";
 import { WaftError } from "../../errors.ts";
 import { nodeModule } from "../../host/process.ts";
 import { isSubtypeId } from "../../wasm/subtype.ts";
-import { HEAP, heapOf, isNullable, isRef, V128, type ValType, valTypeName } from "../../wasm/types.ts";
+import { HEAP, heapOf, isNullable, isRef, pageBytes, V128, type ValType, valTypeName } from "../../wasm/types.ts";
 import { RECORD } from "../../abi/context_layout.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
@@ -27,7 +27,6 @@ const MAGIC = new TextEncoder().encode("\0waftsnp");
 const VERSION = 1;
 const HASH_BYTES = 32;
 const BLOCK_BYTES = 4096;
-const PAGE_BYTES = 0x10000;
 /** Encodings of references. */
 const REFERENCE = { NULL: 0, FUNC: 1, I31: 2 } as const;
 
@@ -203,12 +202,13 @@ export function readSnapshot(bytes: Uint8Array, module: CompiledModule): (instan
 
 function readContent(reader: ByteReader, module: CompiledModule): (instance: Instance) => InstanceState {
   const { valid, tableTypes, globalTypes } = module;
-  const memories = valid.memories.map(({ limits }) => {
+  const memories = valid.memories.map((type) => {
+    const { limits } = type;
     const pages = reader.u32();
     if (pages < limits.min || (limits.max !== undefined && pages > limits.max)) {
       refuse(`a memory of ${pages} pages violates its type`, reader.offset);
     }
-    return { pages, runs: readBlocks(reader, pages) };
+    return { pages, runs: readBlocks(reader, pages * pageBytes(type)) };
   });
   const tables = tableTypes.slice(valid.importedTableCount).map(({ limits, element }) => {
     const length = reader.u32();
@@ -262,8 +262,11 @@ function requireInitialTable(instance: Instance, table: number, words: Float64Ar
   refuse(`table ${table} differs from its initial contents, which no code can change`);
 }
 
-/** Reads runs of blocks as copies, whose total size is bounded by the size of the snapshot. */
-function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"][number]["runs"] {
+/**
+ * Reads runs of blocks of a memory of `length` bytes as copies, whose total size is bounded by the size of the
+ * snapshot. The last block may have zeros beyond the length.
+ */
+function readBlocks(reader: ByteReader, length: number): InstanceState["memories"][number]["runs"] {
   const runs: { at: number; bytes: Uint8Array }[] = [];
   let at = 0;
   for (;;) {
@@ -271,8 +274,12 @@ function readBlocks(reader: ByteReader, pages: number): InstanceState["memories"
     const count = reader.u32();
     if (count === 0) return runs;
     at += gap * BLOCK_BYTES;
-    if (at + count * BLOCK_BYTES > pages * PAGE_BYTES) refuse("its memory contents exceed its pages", reader.offset);
-    runs.push({ at, bytes: reader.take(count * BLOCK_BYTES).slice() });
+    const bytes = reader.take(count * BLOCK_BYTES);
+    const used = Math.min(bytes.length, length - at);
+    if (used < bytes.length - BLOCK_BYTES + 1 || bytes.subarray(used).some((byte) => byte !== 0)) {
+      refuse("its memory contents exceed its pages", reader.offset);
+    }
+    runs.push({ at, bytes: bytes.slice(0, used) });
     at += count * BLOCK_BYTES;
   }
 }

@@ -72,10 +72,7 @@ export function writeCoredump(stack: GuestStack, instance: DumpedInstance, name:
   const modules = [...new Set([instance.module.valid, ...stack.modules])];
   const frames = stack.frames.map((frame, k) => ({ ...frame, instance: modules.indexOf(stack.modules[k]) }));
   const names = modules.map((_, k) => frames.find((frame) => frame.instance === k)?.moduleName ?? "");
-  dump.memories = memories.map(({ type, pages }) => ({
-    limits: { ...type.limits, min: BigInt(pages) },
-    shared: type.shared,
-  }));
+  dump.memories = memories.map(({ type, pages }) => ({ ...type, limits: { ...type.limits, min: BigInt(pages) } }));
   dump.globals = globals.map(constantOf);
   dump.datas = datas;
   dump.customs = [
@@ -148,11 +145,11 @@ function offsetInFunction(
 /** The runs of a memory that are not zero, as active segments. */
 function blocksOf(bytes: Uint8Array, memory: number, is64: boolean): DataSegment[] {
   const segments: DataSegment[] = [];
-  const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, bytes.length >> 3);
+  const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.length / 8));
   const isZero = (at: number) => {
-    const end = Math.min(words.length, (at + BLOCK_BYTES) >> 3);
-    for (let k = at >> 3; k < end; k++) if (words[k] !== 0n) return false;
-    return true;
+    const end = Math.min(words.length, (at + BLOCK_BYTES) / 8);
+    for (let k = at / 8; k < end; k++) if (words[k] !== 0n) return false;
+    return end < words.length || bytes.subarray(words.length * 8).every((byte) => byte === 0);
   };
   for (let at = 0; at < bytes.length;) {
     while (at < bytes.length && isZero(at)) at += BLOCK_BYTES;

@@ -7,7 +7,14 @@ import type { decodeModule } from "@waft/engine/internal/binary/decode";
 import { SECTION } from "@waft/engine/internal/wasm/section_ids";
 import { ALL_FEATURE_ROWS, featureSet } from "@waft/engine/internal/features";
 import { validateModule } from "@waft/engine/internal/validate/module";
-import { funcTypeName, type GlobalType, I64, type Limits, valTypeName } from "@waft/engine/internal/wasm/types";
+import {
+  funcTypeName,
+  type GlobalType,
+  I64,
+  type Limits,
+  type MemoryType,
+  valTypeName,
+} from "@waft/engine/internal/wasm/types";
 import { type Producer, producersOf, type SectionRow, sectionsOf } from "./inspect_sections.ts";
 
 /** A named entity with its type in the notation of the text format. */
@@ -92,8 +99,9 @@ function limitsName({ min, max, address }: Limits): string {
   return `${address === I64 ? "i64 " : ""}${min}${max === undefined ? "" : ` ${max}`}`;
 }
 
-function memoryName({ limits, shared }: { limits: Limits; shared: boolean }): string {
-  return `${limitsName(limits)}${shared ? " shared" : ""}`;
+function memoryName({ limits, shared, pageSize }: MemoryType): string {
+  const size = pageSize === undefined ? "" : ` (pagesize ${pageSize})`;
+  return `${limitsName(limits)}${shared ? " shared" : ""}${size}`;
 }
 
 function tableName({ limits, element }: { limits: Limits; element: number }): string {
