@@ -36,6 +36,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "wasi",
       "strings",
       "languages",
+      "proposals",
       "artifacts",
       "inspecting",
       "exploring",

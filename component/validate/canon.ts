@@ -2,7 +2,14 @@
  * Canonical definitions (CanonicalABI, "Canonical Definitions"): the rules of their options and types. Out: the
  * component function that `lift` defines, or the core function that every other one defines.
  */
-import { I32, I64, type ValType as CoreValType, valTypeName } from "@waft/engine/internal/wasm/types";
+import {
+  I32,
+  I64,
+  PAGE_BYTES,
+  pageBytes,
+  type ValType as CoreValType,
+  valTypeName,
+} from "@waft/engine/internal/wasm/types";
 import {
   type CoreType,
   flattenAll,
@@ -71,9 +78,13 @@ function checkOptions(scope: Scope, name: CanonName, options: readonly CanonOpti
 
 /** The type of addresses of a memory that canonical functions use. */
 function memoryAddress(scope: Scope, index: number): CoreValType {
-  const { shared, limits } = scope.at("coreMemories", index);
+  const type = scope.at("coreMemories", index);
+  const { shared, limits } = type;
   if (shared) {
     scope.fail("mismatch in the shared flag for memories: canonical functions use memories that are not shared");
+  }
+  if (pageBytes(type) !== PAGE_BYTES) {
+    scope.fail("mismatch in page size for memories: canonical functions use memories with pages of 64 KiB");
   }
   return limits.address;
 }

@@ -3,7 +3,7 @@
  * Checking"). In: closed types. Out: the reason of a mismatch, or undefined.
  */
 import { isSubtypeId, matchesGlobalType } from "@waft/engine/internal/wasm/subtype";
-import { type Limits, valTypeName } from "@waft/engine/internal/wasm/types";
+import { type Limits, pageBytes, valTypeName } from "@waft/engine/internal/wasm/types";
 import type { CoreExternType, CoreFuncType, ModuleType } from "../model/types.ts";
 
 /** `(func (param i32) (result i32))`, for messages. */
@@ -38,6 +38,7 @@ export function coreMismatch(actual: CoreExternType, expected: CoreExternType): 
   if (actual.kind === "memory" && expected.kind === "memory") {
     const [a, b] = [actual.type, expected.type];
     if (a.shared !== b.shared) return "mismatch in the shared flag for memories";
+    if (pageBytes(a) !== pageBytes(b)) return "mismatch in page size for memories";
     return limitsMatch(a.limits, b.limits) ? undefined : "mismatch in memory limits";
   }
   if (actual.kind === "global" && expected.kind === "global") {

@@ -178,7 +178,7 @@ Deno.test("errors have a place and a message", () => {
     ['(func (@name "x") (@name "y"))', "1:19 misplaced @name annotation"],
     ['(module (func) (@name "M"))', "1:16 misplaced @name annotation"],
     ["(func (param (ref 16777216)))", "1:19 unknown type 16777216"],
-    ["(memory 0x1_0000_0000)", "1:9 memory size: i32 constant out of range"],
+    ["(memory 0x1_0000_0000)", "1:9 memory size must be at most 2^32-1: i32 constant out of range"],
     ["(func (ref.null (func)))", "1:18 unexpected token func"],
     ["(func (v128.const i32x4 1 2 3))", "1:25 wrong number of lane literals"],
     ['"a\n', "1:1 unclosed string"],

@@ -4,6 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { NewEngine } from "@waft/engine";
+import { featureSet } from "@waft/engine/internal/features";
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { compileComponent } from "../../component/mod.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
@@ -127,6 +128,21 @@ Deno.test("canonical functions do not use shared memories", async () => {
   for (const definition of [lift, wait, text]) {
     await pass(`${lifting("", definition)} (assert_invalid ${lifting("shared", definition)} "shared flag")`);
   }
+});
+
+Deno.test("canonical functions do not use memories with pages of one byte", () => {
+  const features = featureSet({ "custom-page-sizes": true });
+  const validate = (size: string) =>
+    validateComponent(
+      decodeComponent(componentToBinary(`(component
+        (core module $M (memory (export "m") 9 9 ${size}) (func (export "f") (result i32) (i32.const 0)))
+        (core instance $m (instantiate $M))
+        (alias core export $m "m" (core memory $memory))
+        (func (export "f") (result string) (canon lift (core func $m "f") (memory $memory))))`)),
+      { features },
+    );
+  validate("(pagesize 65536)");
+  assert.throws(() => validate("(pagesize 1)"), { message: /mismatch in page size for memories/ });
 });
 
 Deno.test("core types refer to core types, not to module types", async () => {

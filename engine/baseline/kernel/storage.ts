@@ -49,7 +49,7 @@ export function isMemory64(k: i32): boolean {
   return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_IS_64) !== 0;
 }
 
-export function hasBytePages(k: i32): boolean {
+function hasBytePages(k: i32): boolean {
   return (load32(memoryRow(k) + layout.MEMORY_FLAGS) & layout.MEMORY_HAS_BYTE_PAGES) !== 0;
 }
 
