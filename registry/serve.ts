@@ -29,6 +29,7 @@ export interface Listener {
 
 const HEADERS_TIMEOUT_MS = 15_000;
 const MAX_URL = 8000;
+const MAX_FIELDS = 500;
 /** Larger bodies of known length are sent piece by piece. */
 const MAX_WHOLE_BYTES = 4 << 20;
 
@@ -120,6 +121,8 @@ export async function listen(
     void respond(answer, incoming, outgoing, compressor, () => closing, at.sendingMs ?? SENDING_MS)
       .finally(() => connections.endRequest(socket));
   });
+  // Hosts leave out the fields beyond their own maximum: a client could hide those that a proxy adds.
+  server.maxHeadersCount = 0;
   server.on("connection", (socket: Socket) => connections.add(socket));
   server.on("clientError", (_error, socket) => {
     // An error in the middle of an answer cannot be reported, and the client may read no more.
@@ -241,6 +244,7 @@ async function sendStream(body: ReadableStream<Uint8Array>, outgoing: ServerResp
 function requestOf(incoming: IncomingMessage): Request | undefined {
   const { url, method } = incoming;
   if (url === undefined || url.length > MAX_URL || !url.startsWith("/") || method === undefined) return undefined;
+  if (incoming.rawHeaders.length > 2 * MAX_FIELDS) return undefined;
   const headers = new Headers();
   for (let i = 0; i < incoming.rawHeaders.length; i += 2) {
     try {

@@ -238,6 +238,8 @@ export class FutureIncomingResponse implements Holding {
       },
       ...(to.isSecure && isIP(to.host) === 0 ? { servername: to.host } : {}),
     });
+    // Every field of the answer: a host leaves out those beyond its own maximum.
+    sent.maxHeadersCount = 0;
     const timeout = (duration: bigint | undefined, tag: string) =>
       setTimeout(() => {
         this.#transmitted({ tag, val: undefined });

@@ -90,6 +90,8 @@ const DISCARDING_TIMEOUT_MS = 5_000;
 /** The interval of the search for connections whose header section is late. */
 const CHECKING_INTERVAL_MS = 5_000;
 const MAX_HEADER_BYTES = 1 << 15;
+/** The maximum number of fields of a request. */
+const MAX_REQUEST_FIELDS = 1000;
 const MAX_CONNECTIONS = 1 << 14;
 const MAX_ENDING = 1 << 12;
 
@@ -235,6 +237,8 @@ export class ComponentServer {
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
     });
+    // Hosts leave out the fields beyond their own maximum: a hidden `host` or `transfer-encoding` escaped all checks.
+    this.#server.maxHeadersCount = 0;
     this.#server.on("request", (request, response) => this.#accept(request, response));
     this.#server.on("connection", (socket: Socket) => {
       if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) return socket.destroy();
@@ -287,11 +291,13 @@ export class ComponentServer {
     };
     endWithSocket(response, request.socket);
     if (this.#distrusted.has(request.socket)) return void response.destroy();
-    if (!isSound(request)) {
+    const distrust = (status: number, text: string) => {
       this.#distrusted.add(request.socket);
       response.setHeader("connection", "close");
-      return refuse(400, "Bad Request");
-    }
+      refuse(status, text);
+    };
+    if (request.rawHeaders.length > 2 * MAX_REQUEST_FIELDS) return distrust(431, "Request Header Fields Too Large");
+    if (!isSound(request)) return distrust(400, "Bad Request");
     if (this.#isStopping) response.setHeader("connection", "close");
     if (this.#open - this.#active >= ending) return refuse(503, "Service Unavailable");
     if (this.#active < concurrent) return start();

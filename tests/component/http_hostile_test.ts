@@ -122,6 +122,26 @@ Deno.test("a request with several meanings gets status 400, and nothing after it
   assert.deepEqual(seen, []);
 });
 
+Deno.test("fields beyond the maximum of the host hide none that frames or routes a request", async () => {
+  let calls = 0;
+  const guest: Guest = (_, out) => {
+    calls++;
+    answer(out, "x");
+  };
+  const many = "a:b\r\n".repeat(2500);
+  await withGuest(guest, SOME, async (port) => {
+    for (const last of ["Transfer-Encoding: gzip, chunked", "Host: b", "X: y"]) {
+      const reply = await exchange(port, `POST /x HTTP/1.1\r\nHost: a\r\n${many}${last}\r\n\r\n0\r\n\r\n${SECOND}`);
+      assert.match(reply, /^HTTP\/1\.1 431 /, last);
+      assert.equal(reply.split("HTTP/1.1 ").length, 2, last);
+    }
+    assert.equal(calls, 0);
+    const few = "a:b\r\n".repeat(190);
+    const reply = await exchange(port, `GET /x HTTP/1.1\r\nHost: a\r\n${few}Connection: close\r\n\r\n`);
+    assert.match(reply, /^HTTP\/1\.1 200 /);
+  });
+});
+
 Deno.test("the target of a request names its authority", async () => {
   const guest: Guest = (request, out) => answer(out, `${request.authority()} ${request.pathWithQuery()}`);
   await withGuest(guest, SOME, async (port) => {

@@ -215,6 +215,11 @@ Deno.test("HTTP: heads that are too large, broken, ambiguous or never end", asyn
       /^HTTP\/1\.1 200 [\s\S]*ok$/,
       "an idle connection ends",
     );
+    const hidden = "a:b\r\n".repeat(2500);
+    assert.match(
+      await raw(`GET / HTTP/1.1\r\nHost: x\r\n${hidden}X-Forwarded-For: 192.0.2.1\r\n\r\n`),
+      /^HTTP\/1\.1 400 /,
+    );
     const lines = Array.from({ length: 5000 }, (_, i) => `X-${i}: 1\r\n`).join("");
     for (
       const head of [
