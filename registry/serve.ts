@@ -30,6 +30,8 @@ export interface Listener {
 const HEADERS_TIMEOUT_MS = 15_000;
 const MAX_URL = 8000;
 const MAX_FIELDS = 500;
+/** The maximum number of requests of one connection that are not answered to the end; not every host has one. */
+const MAX_AHEAD = 1 << 9;
 /** Larger bodies of known length are sent piece by piece. */
 const MAX_WHOLE_BYTES = 4 << 20;
 
@@ -72,11 +74,18 @@ class Connections {
     return connection;
   }
 
-  beginRequest(socket: Socket): void {
+  /**
+   * Counts a request; false if the connection has ended. Ends one that has sent too many ahead, whose answers would
+   * fill the memory.
+   */
+  beginRequest(socket: Socket): boolean {
     const connection = this.#connections.get(socket) ?? this.#expectRequest(socket);
+    if (connection.running >= MAX_AHEAD) socket.destroy();
+    if (socket.destroyed) return false;
     clearTimeout(connection.timer);
     this.#running++;
     connection.running++;
+    return true;
   }
 
   endRequest(socket: Socket): void {
@@ -117,7 +126,7 @@ export async function listen(
     maxHeaderSize: 16 << 10,
   }, (incoming, outgoing) => {
     const { socket } = incoming;
-    connections.beginRequest(socket);
+    if (!connections.beginRequest(socket)) return void outgoing.destroy();
     void respond(answer, incoming, outgoing, compressor, () => closing, at.sendingMs ?? SENDING_MS)
       .finally(() => connections.endRequest(socket));
   });

@@ -94,6 +94,8 @@ const MAX_HEADER_BYTES = 1 << 15;
 const MAX_REQUEST_FIELDS = 1000;
 const MAX_CONNECTIONS = 1 << 14;
 const MAX_ENDING = 1 << 12;
+/** The maximum number of requests of one connection that are not answered to the end; not every host has one. */
+const MAX_AHEAD = 1 << 9;
 
 /** True for answers that have no body, even if the component writes one. */
 function hasNoBody(method: string | undefined, status: number): boolean {
@@ -221,7 +223,8 @@ export class ComponentServer {
   readonly #options: ServerOptions;
   readonly #server: Server;
   readonly #waiting: (() => void)[] = [];
-  readonly #connections = new Set<Socket>();
+  /** The open connections, with the number of their requests in progress. */
+  readonly #connections = new Map<Socket, number>();
   /** Connections that have sent an ambiguous request; their further bytes are not interpreted. */
   readonly #distrusted = new WeakSet<Socket>();
   /** Calls of the component in progress, and answers that have not been sent. */
@@ -242,7 +245,7 @@ export class ComponentServer {
     this.#server.on("request", (request, response) => this.#accept(request, response));
     this.#server.on("connection", (socket: Socket) => {
       if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) return socket.destroy();
-      this.#connections.add(socket);
+      this.#connections.set(socket, 0);
       // Each pipelined request listens for the end of its connection.
       socket.setMaxListeners(0);
       socket.on("close", () => this.#connections.delete(socket));
@@ -277,7 +280,7 @@ export class ComponentServer {
     await idle;
     this.#server.closeIdleConnections?.();
     await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 100).unref())]);
-    for (const socket of this.#connections) socket.destroy();
+    for (const socket of this.#connections.keys()) socket.destroy();
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
@@ -290,6 +293,7 @@ export class ComponentServer {
       void discardRest(request);
     };
     endWithSocket(response, request.socket);
+    if (this.#isAhead(request.socket, response)) return void request.socket.destroy();
     if (this.#distrusted.has(request.socket)) return void response.destroy();
     const distrust = (status: number, text: string) => {
       this.#distrusted.add(request.socket);
@@ -303,6 +307,17 @@ export class ComponentServer {
     if (this.#active < concurrent) return start();
     if (this.#waiting.length < waiting) return void this.#waiting.push(start);
     refuse(503, "Service Unavailable");
+  }
+
+  /** Counts a request of a connection; true if it has sent too many ahead, whose answers would fill the memory. */
+  #isAhead(socket: Socket, response: ServerResponse): boolean {
+    const count = (more: number) => {
+      const inProgress = this.#connections.get(socket);
+      if (inProgress !== undefined) this.#connections.set(socket, inProgress + more);
+      return (inProgress ?? 0) + more;
+    };
+    response.once("finish", () => count(-1));
+    return count(1) > MAX_AHEAD || socket.destroyed;
   }
 
   #report(request: IncomingMessage, response: ServerResponse, begun: number, error?: unknown): void {

@@ -240,6 +240,23 @@ Deno.test("requests that were sent ahead end with their connection", async () =>
   });
 });
 
+Deno.test("a connection on which too many requests were sent ahead is closed, and others are served", async () => {
+  let release = () => {};
+  const held = new Promise<void>((resolve) => release = resolve);
+  const guest: Guest = async (request, out) => {
+    if (request.pathWithQuery() === "/held") await held;
+    answer(out, "x");
+  };
+  await withGuest(guest, { concurrent: 64, waiting: 64 }, async (port, reports, server) => {
+    const ahead = "GET /x HTTP/1.1\r\nHost: a\r\n\r\n".repeat(5000);
+    assert.equal(await exchange(port, `GET /held HTTP/1.1\r\nHost: a\r\n\r\n${ahead}`), "");
+    assert.ok(reports.length < 1000);
+    assert.match(await exchange(port, SECOND), /^HTTP\/1\.1 200 OK\r\n/);
+    release();
+    await until(() => server.active === 0);
+  });
+});
+
 /** Sends parts of a body until the connection is closed. */
 function flood(port: number, head: string): Promise<string> {
   return new Promise((resolve) => {

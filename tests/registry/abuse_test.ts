@@ -258,6 +258,24 @@ Deno.test("HTTP: requests that were sent ahead end with their connection", async
   await listener.close(3_600_000);
 });
 
+Deno.test("HTTP: a connection on which too many requests were sent ahead is closed", async () => {
+  let calls = 0;
+  let release = () => {};
+  const held = new Promise<void>((resolve) => release = resolve);
+  const listener = await listen(async ({ url }) => {
+    calls++;
+    if (url.endsWith("/held")) await held;
+    return new Response("ok");
+  }, { host: "127.0.0.1", port: 0 });
+  const requests = `GET /held HTTP/1.1\r\nHost: x\r\n\r\n${"GET / HTTP/1.1\r\nHost: x\r\n\r\n".repeat(5000)}`;
+  const socket = connect(listener.port, "127.0.0.1", () => socket.write(requests));
+  socket.on("error", () => {});
+  await new Promise((resolve) => socket.once("close", resolve));
+  assert.ok(calls < 1000);
+  release();
+  await listener.close(3_600_000);
+});
+
 /** The bytes that a client sends after its request while it does not read the answer. */
 const STALLING_CLIENTS = { "silent": "", "talking nonsense": "x" };
 
