@@ -34,16 +34,26 @@ export function forwardedAddress(field: string | null, peer: string): string {
   return isIPv4(last) || isIPv6(last) ? last : peer;
 }
 
+/** The address without its zone; an IPv4 address that IPv6 contains (::ffff:1.2.3.4, in any notation) as IPv4. */
 function unmapped(address: string): string {
   const bare = address.replace(/%.*$/, "");
-  const mapped = /^::ffff:([0-9.]+)$/i.exec(bare)?.[1];
-  return mapped ?? bare;
+  if (!isIPv6(bare)) return bare;
+  const parts = groups(bare);
+  if (parts.slice(0, 6).join(":") !== "0:0:0:0:0:ffff") return bare;
+  return parts.slice(6).flatMap((part) => [parseInt(part, 16) >> 8, parseInt(part, 16) & 0xff]).join(".");
 }
 
+/** The eight groups of an IPv6 address, in lower case and without leading zeros. */
 function groups(address: string): string[] {
-  const [head, tail] = address.toLowerCase().split("::");
-  const left = head === "" ? [] : head!.split(":");
+  const [head, tail] = address.toLowerCase().replace(/(\d+)\.(\d+)\.(\d+)\.(\d+)$/, hexadecimal).split("::");
+  const left = head === "" ? [] : head.split(":");
   const right = tail === undefined || tail === "" ? [] : tail.split(":");
   const zeros = tail === undefined ? 0 : Math.max(0, 8 - left.length - right.length);
   return [...left, ...new Array<string>(zeros).fill("0"), ...right].map((g) => g.replace(/^0+(?=.)/, ""));
+}
+
+/** The two groups of an IPv4 address at the end of an IPv6 address. */
+function hexadecimal(_: string, ...bytes: readonly unknown[]): string {
+  const [a, b, c, d] = bytes.map(Number);
+  return `${(a << 8 | b).toString(16)}:${(c << 8 | d).toString(16)}`;
 }

@@ -181,10 +181,12 @@ function observe(services: Services): MiddlewareHandler<Environment> {
   };
 }
 
-/** Counts a request of a kind; refuses it when there were too many. */
+/** Counts a request of a kind; refuses it when there were too many, or when its parameters have text of no database. */
 function limit(services: Services, kind: RateKind): MiddlewareHandler<Environment> {
   return async (c, next) => {
-    Object.assign(c.env.fields, services.limiter.take(kind, c.get("call").rateKey));
+    const { rateKey, url } = c.get("call");
+    Object.assign(c.env.fields, services.limiter.take(kind, rateKey));
+    if (url.search.includes("%00")) throw new Problem("request.query", "a parameter has no NUL characters");
     await next();
   };
 }

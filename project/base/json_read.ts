@@ -129,7 +129,7 @@ function readText(text: string, starts: readonly number[], options: JsonReadOpti
     return stop("syntax", message, placeOf(starts, Math.min(offset, text.length)));
   }
   if (encodingFault >= 0) {
-    return stop("encoding", "a string contains an unpaired surrogate", placeOf(starts, encodingFault));
+    return stop("encoding", "a string contains an unpaired surrogate or a NUL", placeOf(starts, encodingFault));
   }
   const { file } = options;
   const place: JsonDocument["place"] = (pointer, part = "value") => placeOf(starts, builder.find(pointer)[part]);
@@ -159,7 +159,7 @@ class DocumentBuilder {
   readonly duplicates: Diagnostic[] = [];
   root: JsonValue | undefined;
   syntaxFault: SyntaxFault | undefined;
-  /** The offset of the first string that is not well-formed; -1 if there is none. */
+  /** The offset of the first string that databases and system calls cannot hold; -1 if there is none. */
   encodingFault = -1;
   #rootOffset = 0;
   readonly #text: string;
@@ -275,7 +275,8 @@ class DocumentBuilder {
   }
 
   #checkEncoding(text: string, offset: number): void {
-    if (!text.isWellFormed() && this.encodingFault < 0) this.encodingFault = offset;
+    const isSound = text.isWellFormed() && !text.includes("\0");
+    if (!isSound && this.encodingFault < 0) this.encodingFault = offset;
   }
 }
 

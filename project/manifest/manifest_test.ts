@@ -451,6 +451,7 @@ for (
 reject("encoding: byte order mark", "\ufeff{}", "manifest.encoding");
 reject("encoding: invalid byte", Uint8Array.of(0x7b, 0xff, 0x7d), "manifest.encoding");
 reject("encoding: half a surrogate pair", '{"x":"\\ud800"}', "manifest.encoding");
+reject("encoding: NUL", '{"x":"a\\u0000"}', "manifest.encoding");
 reject("encoding: half a surrogate pair in a key", '{"\\udc00":1}', "manifest.encoding");
 reject("syntax: endless key", `{"${letters(1001)}":1}`, "manifest.syntax");
 for (const n of [198, 199, 200]) {

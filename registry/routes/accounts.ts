@@ -167,6 +167,7 @@ export async function deleteToken(call: Call): Promise<Response> {
   const { database, now } = call.services;
   const identity = await identify(call);
   const id = call.params.token ?? "";
+  if (!/^tok_[0-9a-f]+$/.test(id)) throw unknownToken();
   if (id !== identity.token.id) await requireRevoker(call, identity, id);
   const ended = await writesOf(database, identity.token, now).write(async (queries) => {
     if (!await revokeToken(queries, id, now())) return false;

@@ -7,11 +7,12 @@ import { type IncomingHttpHeaders, request } from "node:http";
 import { gunzipSync } from "node:zlib";
 import { createHash } from "node:crypto";
 import { undocumentedRoutes } from "../../registry/app.ts";
+import { writeArchive } from "../../project/packages/archive.ts";
 import { isSigned, recordBytes, type ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { PackageSummary } from "../../registry/store/packages.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
 import { eachDatabase } from "./temp_database.ts";
-import { realArchive, type TestRegistry, withRegistry } from "./test_registry.ts";
+import { realArchive, realFiles, type TestRegistry, withRegistry } from "./test_registry.ts";
 
 interface Page {
   readonly packages: readonly PackageSummary[];
@@ -135,6 +136,32 @@ interface ChangeList {
   readonly changes: readonly { change: string; name: string; version: string; yanked: { reason: string } | null }[];
   readonly nextCursor: string | null;
 }
+
+eachDatabase(
+  "text with NUL characters, which not every database can hold, is refused",
+  (_database, open) =>
+    withRegistry(async (r) => {
+      const token = await acme(r);
+      const definition = codecDefinition();
+      assert.equal((await r.publish(token, [definition])).status, 201);
+      const files = realFiles([{ ...definition, version: "2.0.2" }]);
+      const manifest = new TextDecoder().decode(files.get("waft.json"));
+      files.set("waft.json", new TextEncoder().encode(manifest.replace('"description":"', "$&\\u0000")));
+      const archive = new Uint8Array(writeArchive(files));
+      const release = "/api/packages/github.com:acme:codec/versions/2.0.1";
+      const cases: readonly (readonly [string, RequestInit, string])[] = [
+        [...r.publishing(CODEC, "2.0.2", archive, token), "publish.invalid"],
+        ["/api/packages?q=%00", {}, "request.query"],
+        ["/api/packages?tag=a%00", {}, "request.query"],
+        ["/api/tokens", r.json("POST", { label: "a\0", scopes: ["publish"] }, token), "request.json"],
+        [`${release}/yank`, r.json("POST", { reason: "\0", severity: "other" }, token), "request.json"],
+        ["/api/tokens/%00", { method: "DELETE", headers: { authorization: `Bearer ${token}` } }, "token.unknown"],
+      ];
+      for (const [path, init, code] of cases) assert.equal((await r.problem(path, init)).code, code, path);
+      const page = await fetch(`${r.url}/?q=%00`, { headers: { accept: "text/html" } });
+      assert.deepEqual([page.status, (await page.text()).includes("NUL")], [400, true]);
+    }, { database: open() }),
+);
 
 eachDatabase("changes: releases and yanks, newest first, page by page", (_database, open) =>
   withRegistry(async (r) => {
