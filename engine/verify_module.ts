@@ -9,7 +9,7 @@ import { MachineCode } from "./codegen/machine_code.ts";
 import type { CodegenContext, Target } from "./codegen/target.ts";
 import type { CompiledCode } from "./compile.ts";
 import type { CompileOptions } from "./compile_options.ts";
-import { shortName } from "./base/guest_stack.ts";
+import { displayName } from "./base/guest_stack.ts";
 import { UnprovenCodeError } from "./errors.ts";
 import { ARM64_MACHINE } from "./verify/arm64_machine.ts";
 import { type MachineModule, machineModule } from "./verify/machine_module.ts";
@@ -58,7 +58,7 @@ export function unprovenError(code: CompiledCode, findings: readonly Finding[]):
   const func = index + importedFuncCount;
   const offset = at - functionStart[index];
   const name = names.funcs.get(func);
-  const label = name === undefined ? `function ${func}` : `function ${func} ($${shortName(name)})`;
+  const label = name === undefined ? `function ${func}` : `function ${func} ($${displayName(name)})`;
   const others = more.length === 0 ? "" : `, and ${more.length} more`;
   return new UnprovenCodeError(
     `The machine code of ${label} at offset ${offset} is not proven${others}: ${reason}`,

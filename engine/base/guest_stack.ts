@@ -3,6 +3,7 @@
  * stack that the host captured. Out: the guest's frames, followed by the frames of the program. Frames of the engine
  * are omitted, and a recursion is shown once.
  */
+import { demangle } from "./demangle.ts";
 
 /** A frame of a recursion. */
 interface FunctionFrame {
@@ -40,12 +41,22 @@ export function shortName(name: string): string {
   return `${name.slice(0, MOST_NAME).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
+/** The name of a function for people: without the mangling of its language, and truncated. */
+export function displayName(name: string): string {
+  return shortName(demangle(name));
+}
+
+/** The name of a function for reports that repeat it: a symbol that {@linkcode displayName} knows, or truncated. */
+export function reportedName(name: string): string {
+  return demangle(name) === name ? shortName(name) : name;
+}
+
 function lineOf({ funcIndex, funcName, moduleName, offset, file, line, column }: StackFrame): string {
   const module = shortName(moduleName ?? "wasm");
   const place = line === undefined
     ? `wasm://${module}:wasm-function[${funcIndex}]:0x${offset.toString(16)}`
     : `${file ?? module}:${line}:${column ?? 1}`;
-  return `    at ${shortName(funcName ?? `wasm-function[${funcIndex}]`)} (${place})`;
+  return `    at ${displayName(funcName ?? `wasm-function[${funcIndex}]`)} (${place})`;
 }
 
 /** The number of times that the `period` functions at `from` repeat. */

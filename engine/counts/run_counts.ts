@@ -4,7 +4,7 @@
  * instrumentation.
  */
 import { decodeModule } from "../binary/decode.ts";
-import { shortName } from "../base/guest_stack.ts";
+import { reportedName } from "../base/guest_stack.ts";
 import type { SourcePlace } from "../errors.ts";
 import { type CountSite, readCounter } from "../instrument/count_module.ts";
 import { type ReadSourceMap, sourcePlaces } from "../runtime/traps/source_places.ts";
@@ -83,7 +83,7 @@ class Names {
     const { offset: from, bytes } = this.#body(func);
     const place = this.#placeOf(offset, from, from + bytes.length);
     return {
-      name: shortName(name),
+      name: reportedName(name),
       funcIndex: func,
       offset,
       ...(place?.file === undefined ? {} : { file: place.file }),

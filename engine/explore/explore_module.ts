@@ -24,7 +24,7 @@ import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
 import { optimize } from "../optimize/passes.ts";
 import type { SourceMapFile } from "../runtime/traps/source_map.ts";
 import { sourcePlaces } from "../runtime/traps/source_places.ts";
-import { shortName } from "../base/guest_stack.ts";
+import { displayName } from "../base/guest_stack.ts";
 import { functionPrinter, type FunctionText, withShortNames } from "../text/print.ts";
 import { FunctionTranslator } from "../translate/function.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
@@ -56,8 +56,10 @@ export interface ExploredStage {
 export interface ExplorableFunction {
   /** Function index, imports included. */
   readonly index: number;
-  /** From the name section, or the name of its first export. */
+  /** From the name section, or the name of its first export, without the mangling of its language. */
   readonly name: string | undefined;
+  /** The name as the name section has it. */
+  readonly symbol: string | undefined;
   /** Bytes of the body. */
   readonly bytes: number;
 }
@@ -98,7 +100,7 @@ export interface ExploreOptions {
 /** Opens a module for exploration. Throws the errors of the validator and the compiler. */
 export async function exploreModule(module: Module, options: ExploreOptions): Promise<ModuleExplorer> {
   for (const name of ["x64", "arm64"] as const) await prepareBodyCompiler(name);
-  return new ModuleExplorer(validateModule(withShortNames(module), options.features), options);
+  return new ModuleExplorer(validateModule(withShortNames(module), options.features), module.names.funcs, options);
 }
 
 /** A validated module whose functions are explored. */
@@ -116,17 +118,17 @@ export class ModuleExplorer {
   readonly #f = new IrFunction();
   readonly #listings = new Map<string, CompiledListing>();
 
-  constructor(valid: ValidModule, { features, sourceMap }: ExploreOptions) {
+  constructor(valid: ValidModule, symbols: ReadonlyMap<number, string>, { features, sourceMap }: ExploreOptions) {
     this.#valid = valid;
     this.#features = features;
     const exported = valid.exports.filter(({ kind }) => kind === "func");
-    this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, shortName(name)]));
+    this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, displayName(name)]));
     this.#env = compilerState(valid, { ...this.#compileOptions(OPTIMIZING_X64), observe: () => {} }).env;
     this.#textOf = functionPrinter(valid);
     this.#places = sourcePlaces(valid, sourceMap);
     this.functions = valid.funcs.map(({ body }, k) => {
       const index = valid.importedFuncCount + k;
-      return { index, name: this.#name(index), bytes: body.bytes.length };
+      return { index, name: this.#name(index), symbol: symbols.get(index), bytes: body.bytes.length };
     });
   }
 

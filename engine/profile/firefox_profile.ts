@@ -2,6 +2,7 @@
  * Profiles in the format that the Firefox profiler opens: its processed profile, version 49. In: a profile. Out: the
  * JSON value. Invariant: every table has columns of one length, whose indices are within the tables that they refer to.
  */
+import { displayName } from "../base/guest_stack.ts";
 import type { Profile, ProfileFrame } from "./profile.ts";
 
 /** The format of the value, and that of the profiler of Firefox from which it derives. */
@@ -135,7 +136,7 @@ function functionTable(frames: readonly ProfileFrame[], texts: Texts): { table: 
   });
   const { length } = firsts;
   const table = {
-    name: firsts.map(({ name }) => texts.number(name)),
+    name: firsts.map(({ name }) => texts.number(displayName(name))),
     isJS: columnOf(length, false),
     relevantForJS: firsts.map(({ kind }) => kind === "host"),
     resource: columnOf(length, -1),

@@ -3,7 +3,7 @@
  * file format of the Firefox profiler (firefox_profile.ts). Invariant: indices are within the tables that they refer
  * to, and the caller of a stack precedes it.
  */
-import { shortName } from "../base/guest_stack.ts";
+import { reportedName, shortName } from "../base/guest_stack.ts";
 import type { SourcePlace } from "../errors.ts";
 import type { ImageOwner } from "../runtime/traps/trap_error.ts";
 import { firefoxProfile } from "./firefox_profile.ts";
@@ -199,7 +199,7 @@ function wasmFrame({ owner, funcIndex, isInlined }: WasmFrame, place: SourcePlac
   return {
     kind: "wasm",
     // A report repeats the names in every stack.
-    name: shortName(owner.funcName(funcIndex) ?? `func ${funcIndex}`),
+    name: reportedName(owner.funcName(funcIndex) ?? `func ${funcIndex}`),
     ...(owner.moduleName === undefined ? {} : { module: shortName(owner.moduleName) }),
     funcIndex,
     isInlined,

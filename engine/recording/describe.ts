@@ -4,7 +4,7 @@
  */
 import { decodeModule } from "../binary/decode.ts";
 import type { ByteReader } from "../base/bytes.ts";
-import { shortName } from "../base/guest_stack.ts";
+import { displayName, shortName } from "../base/guest_stack.ts";
 import { toHex } from "../base/hex.ts";
 import type { Module } from "../wasm/module.ts";
 import { isRef } from "../wasm/types.ts";
@@ -207,7 +207,7 @@ class Description {
   }
 
   #functionName(index: number): string {
-    return shortName(this.#names.get(index) ?? `function ${index}`);
+    return displayName(this.#names.get(index) ?? `function ${index}`);
   }
 
   #changed(reader: ByteReader, called: Counts | undefined): void {

@@ -6,7 +6,7 @@
  * format cannot express: over-long integers, a data count that is not required, local declarations in a longer form.
  * Custom sections become annotations. Throws MalformedError if a body is malformed.
  */
-import { shortName } from "../base/guest_stack.ts";
+import { displayName, shortName } from "../base/guest_stack.ts";
 import { CodePrinter, indent } from "./print_code.ts";
 import { PLACE_NAMES } from "./custom_annotations.ts";
 import { BRANCH_HINTS, type BranchHints, readBranchHints } from "../wasm/branch_hints.ts";
@@ -24,11 +24,13 @@ import type {
 } from "../wasm/module.ts";
 
 /**
- * The module with short names. Its text repeats the name of a function at each call, so a long name would make a text
- * of gigabytes from a module of a megabyte.
+ * The module with names for people: short ones, and those of functions without the mangling of their language. Its text
+ * repeats the name of a function at each call, so a long name would make a text of gigabytes from a module of a
+ * megabyte.
  */
 export function withShortNames<M extends Module>(module: M): M {
-  const short = (map: ReadonlyMap<number, string>) => new Map([...map].map(([key, name]) => [key, shortName(name)]));
+  const short = (map: ReadonlyMap<number, string>, nameOf = shortName) =>
+    new Map([...map].map(([key, name]) => [key, nameOf(name)]));
   const inner = (maps: ReadonlyMap<number, ReadonlyMap<number, string>>) =>
     new Map([...maps].map(([key, map]) => [key, short(map)]));
   const { names } = module;
@@ -36,7 +38,7 @@ export function withShortNames<M extends Module>(module: M): M {
     ...module,
     names: {
       ...(names.module === undefined ? {} : { module: shortName(names.module) }),
-      funcs: short(names.funcs),
+      funcs: short(names.funcs, displayName),
       locals: inner(names.locals),
       labels: inner(names.labels),
       types: short(names.types),

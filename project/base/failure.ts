@@ -5,7 +5,7 @@
  * set.
  */
 // From their files: the whole engine would be loaded for commands that never compile.
-import { collapseRecursion, shortName } from "@waft/engine/internal/base/guest_stack";
+import { collapseRecursion, displayName } from "@waft/engine/internal/base/guest_stack";
 import { describeTrap, TrapError, WaftError } from "@waft/engine/internal/errors";
 import { fileFacts, readFile } from "@waft/engine/internal/host/files";
 import { environmentVariable, systemName, writeText } from "@waft/engine/internal/host/process";
@@ -121,7 +121,7 @@ function trapLines(file: string, trap: TrapError): string {
   const lines = collapseRecursion(trap.frames, ({ funcIndex, funcName, offset, file, line, column }) => {
     const source = file === undefined ? "" : `${oneLine(file)}:`;
     const place = line === undefined ? `offset 0x${offset.toString(16)}` : `${source}${line}:${column}`;
-    return `    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(shortName(funcName))} (${place})`;
+    return `    at ${funcName === undefined ? `func[${funcIndex}]` : oneLine(displayName(funcName))} (${place})`;
   });
   return [`waft: ${oneLine(file)}: trap: ${oneLine(describeTrap(trap))}`, ...lines].join("\n");
 }

@@ -1,5 +1,6 @@
 /** The text of `waft run --explain-compile`. In: the report of one compilation. Out: lines for stderr. */
 import type { CompilationReport, FunctionReport } from "@waft/engine";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { escapeHostile } from "../base/diagnostic.ts";
 
 const KERNELS = { native: "as machine code", wasm: "as WebAssembly of the host", typescript: "as TypeScript" } as const;
@@ -23,7 +24,7 @@ function functionLine({ index, name, tier, bodyBytes, codeBytes, ms }: FunctionR
     String(codeBytes).padStart(8),
     (ms === undefined ? "" : ms.toFixed(3)).padStart(10),
   ];
-  return `${cells.join("  ")}  ${name === undefined ? "" : escapeHostile(name)}`.trimEnd();
+  return `${cells.join("  ")}  ${name === undefined ? "" : escapeHostile(displayName(name))}`.trimEnd();
 }
 
 /** The report as text: a headline, and a line per function. */

@@ -3,6 +3,7 @@
  * first. Invariant: names from a module are escaped.
  */
 import { safe } from "../base/terminal.ts";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import type { RunCounts } from "@waft/engine/counts";
 import type { CountTable } from "../pages/counts_page.ts";
 
@@ -52,14 +53,14 @@ function number(count: number): string {
 }
 
 function named({ name }: Place): string {
-  return safe(name);
+  return safe(displayName(name));
 }
 
 function placed({ name, offset, file, line }: Place): string {
   const where = line === undefined
     ? `offset 0x${offset.toString(16)}`
     : `${file === undefined ? "line " : `${file}:`}${line}`;
-  return safe(`${name} (${where})`);
+  return safe(`${displayName(name)} (${where})`);
 }
 
 /** A table for the terminal: its most frequent rows, numbers to the right. */

@@ -4,6 +4,7 @@
  */
 import { describeWorld, printPackage } from "../../component/wit/print.ts";
 import { layoutTable, safe, type TextOutput } from "../base/terminal.ts";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import type { ArtifactFacts } from "../ops/inspection/inspect_artifact.ts";
 import type { RecordingFacts } from "@waft/engine/internal/recording/describe";
 import type { CoredumpFacts, DumpedValue } from "../ops/inspection/inspect_coredump.ts";
@@ -79,7 +80,7 @@ function coredumpText(
   for (const { name, frames } of threads) {
     const rows = frames.map(({ instance, func, name, offset, locals }, k) => {
       const module = instance === 0 ? "" : ` of ${safe(modules[instance] || `module ${instance}`)}`;
-      const title = safe(name ?? `function ${func}`);
+      const title = safe(name === undefined ? `function ${func}` : displayName(name));
       return [`  #${k}`, `${title}${module}`, `+0x${offset.toString(16)}`, safe(locals.map(valueText).join(", "))];
     });
     lines.push("", colors.bold(`stack of ${safe(name)}`), ...layoutTable(rows, columns));

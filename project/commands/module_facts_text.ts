@@ -2,6 +2,7 @@
  * Facts about a module as readable text. In: the facts of inspect_module.ts, whose names come from outside and are
  * escaped here. Out: lines: a summary, imports and exports with their types, and the size of sections and functions.
  */
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { layoutTable, type Palette, safe, type TextOutput } from "../base/terminal.ts";
 import { type FunctionGroup, groupFunctions } from "../ops/inspection/function_groups.ts";
 import type { ModuleFacts, SizedFunction, TypedName } from "../ops/inspection/inspect_module.ts";
@@ -92,11 +93,15 @@ function sizeRow(bytes: number, whole: number, name: string): SizeRow {
   return [bytesText(bytes), `${Math.round(share * 100)} %`, "█".repeat(Math.round(share * BAR_CELLS)), name];
 }
 
+function withDisplayName(one: SizedFunction): SizedFunction {
+  return one.name === undefined ? one : { ...one, name: displayName(one.name) };
+}
+
 function codeRows({ functions, bytes }: ModuleFacts): SizeRow[] {
   const functionRow = (one: SizedFunction, indent: string) =>
     sizeRow(one.bytes, bytes, `${indent}${safe(one.name ?? `function ${one.index}`)}`);
-  const groups = groupFunctions(functions);
-  if (groups.length < 2) return functions.slice(0, UNGROUPED).map((one) => functionRow(one, "    "));
+  const groups = groupFunctions(functions.map(withDisplayName));
+  if (groups.length < 2) return (groups[0]?.functions ?? []).slice(0, UNGROUPED).map((one) => functionRow(one, "    "));
   return groups.slice(0, GROUPS).flatMap((group: FunctionGroup) => [
     sizeRow(group.bytes, bytes, `    ${safe(group.name ?? "without a namespace")} (${group.functions.length})`),
     ...group.functions.slice(0, PER_GROUP).map((one) => functionRow(one, "      ")),

@@ -10,6 +10,7 @@ import type { RunOptions } from "../ops/run.ts";
 import type { Command } from "commander";
 import { basename } from "node:path";
 import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { safe } from "../base/terminal.ts";
 import { countTables, tableText } from "./count_tables.ts";
 import { controlledEngine, runContext } from "./control_flags.ts";
@@ -187,7 +188,7 @@ function profileTable(profile: Profile): string {
   if (whole === 0) return "waft: no samples: the program ran for less than an interval\n";
   const percent = (count: number) => (100 * count / whole).toFixed(1).padStart(6);
   const rows = profile.functions().slice(0, SHOWN).map(({ name, self, total, kind }) => {
-    return `${percent(self)} ${percent(total)}  ${safe(name)}${kind === "wasm" ? "" : ` (${kind})`}\n`;
+    return `${percent(self)} ${percent(total)}  ${safe(displayName(name))}${kind === "wasm" ? "" : ` (${kind})`}\n`;
   });
   const time = (whole * profile.interval).toFixed(0);
   return `${whole} samples, ${time} ms\n own %  all %  function\n${rows.join("")}`;

@@ -5,7 +5,7 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { shortName } from "@waft/engine/internal/base/guest_stack";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { oneLine } from "../base/failure.ts";
@@ -71,7 +71,7 @@ function partName({ module, tier, explicitBounds }: Part): string {
 
 function findingText({ index, name, offset, reason }: Part["unproven"][number]): string {
   if (index < 0) return reason;
-  const label = name === undefined ? "" : ` ($${shortName(name)})`;
+  const label = name === undefined ? "" : ` ($${displayName(name)})`;
   return oneLine(`function ${index}${label} at offset ${offset}: ${reason}`);
 }
 

@@ -3,6 +3,7 @@
  * binary form, and its text if it was written as one. Out: functions, locations and names by their numbers.
  */
 import { metadataOf } from "@waft/engine/internal/artifact/module_metadata";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import type { ReadSourceMap } from "@waft/engine/internal/runtime/source_places";
 import type { Names } from "@waft/engine/internal/wasm/module";
@@ -63,12 +64,23 @@ export class Program {
     return functions[index - (functions[0]?.index ?? 0)];
   }
 
-  /** The functions with this name; if there are none, those whose name ends with it after a slash (AssemblyScript). */
+  /**
+   * The functions with this name, which may be a symbol; if there are none with source lines, those whose name ends
+   * with it after a slash (AssemblyScript) or `::` (Rust and C++), arguments of generic functions aside.
+   */
   functionsNamed(name: string): DebuggedFunction[] {
-    const named = (is: (each: string) => boolean) =>
-      this.instrumented.functions.filter(({ index }) => is(this.functionName(index)));
-    const exact = named((each) => each === name);
-    return exact.length > 0 ? exact : named((each) => each.endsWith(`/${name}`));
+    const { functions } = this.instrumented;
+    const exact = functions.filter(({ index }) => this.#symbol(index) === name || this.functionName(index) === name);
+    if (exact.some((func) => this.#hasSource(func))) return exact;
+    const within = functions.filter(({ index }) => {
+      const path = withoutArguments(this.functionName(index));
+      return path === name || path.endsWith(`/${name}`) || path.endsWith(`::${name}`);
+    });
+    return exact.length === 0 || within.some((func) => this.#hasSource(func)) ? within : exact;
+  }
+
+  #hasSource({ firstLocation }: DebuggedFunction): boolean {
+    return this.sources.isShown(firstLocation);
   }
 
   /** The number of the location after the last one of a function. */
@@ -76,19 +88,29 @@ export class Program {
     return this.functionWithIndex(func.index + 1)?.firstLocation ?? this.locations;
   }
 
-  /** The location at which a function's body begins, after the code that its language puts before its first line. */
+  /**
+   * The location at which a function's body begins, after the code that its language puts before its first line, and
+   * after code of other files that the compiler has inlined there.
+   */
   bodyOf(func: DebuggedFunction): number {
     const { sources } = this;
     if (!sources.hasPrologue(func.firstLocation)) return func.firstLocation;
     const end = this.endOf(func);
+    const { source } = sources.placeOf(func.firstLocation);
     for (let location = func.firstLocation + 1; location < end; location++) {
-      if (sources.isShown(location) && sources.beginsLine(location)) return location;
+      if (!sources.isShown(location) || !sources.beginsLine(location)) continue;
+      if (sources.placeOf(location).source === source) return location;
     }
     return func.firstLocation;
   }
 
-  /** The name of a function: from the name section, from an export, or `$funcN`. */
+  /** The name of a function, without the mangling of its language. */
   functionName(index: number): string {
+    return displayName(this.#symbol(index));
+  }
+
+  /** The name of a function in the module: from the name section, from an export, or `$funcN`. */
+  #symbol(index: number): string {
     return this.#names.funcs.get(index) ?? this.#exported.get(index) ?? `$func${index}`;
   }
 
@@ -111,6 +133,16 @@ export class Program {
   locationAtPosition(position: number): number {
     return lastAtMost(this.instrumented.positions, position);
   }
+}
+
+/** A path without the arguments of generic functions and types at its end: `a::f::<u8>` is `a::f`. */
+function withoutArguments(path: string): string {
+  let depth = 0;
+  for (let k = path.length - 1; k >= 0 && path.endsWith(">"); k--) {
+    if (path[k] === ">" && path[k - 1] !== "-") depth++;
+    else if (path[k] === "<" && --depth === 0) return path.slice(0, k).replace(/::$/, "");
+  }
+  return path;
 }
 
 /** The index of the last number that is at most `limit`, among ascending numbers; −1 if there is none. */

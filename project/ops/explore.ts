@@ -125,8 +125,8 @@ class PageBuilder {
     if (wanted.length === 0) return order;
     return wanted.flatMap((word) => {
       const found = order.filter((k) => {
-        const { index, name } = explorer.functions[k];
-        return /^\d+$/.test(word) ? index === Number(word) : name?.includes(word) === true;
+        const { index, name, symbol } = explorer.functions[k];
+        return /^\d+$/.test(word) ? index === Number(word) : [name, symbol].some((each) => each?.includes(word));
       });
       if (found.length === 0) {
         throw new UsageError(`--function ${JSON.stringify(word)}: the module defines no such function`);

@@ -3,6 +3,7 @@
  * Invariant: stacks that have the same functions are one node of the graph, whatever their lines.
  */
 import type { Profile, ProfileFrame } from "@waft/engine";
+import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { escapeHostile } from "../base/diagnostic.ts";
 import { FLAME_SCRIPT } from "./flame_script.ts";
 import { FLAME_STYLE } from "./flame_style.ts";
@@ -53,7 +54,7 @@ function flameGraph({ frames, stackFrames, stackCallers, sampleStacks }: Profile
 }
 
 function shownName({ name, isInlined }: ProfileFrame): string {
-  return escapeHostile(isInlined ? `${name} (inlined)` : name);
+  return escapeHostile(isInlined ? `${displayName(name)} (inlined)` : displayName(name));
 }
 
 function shownPlace({ file, module }: ProfileFrame): string {
@@ -90,7 +91,7 @@ function bodyHtml(title: string, { sampleStacks, interval, dropped }: Profile): 
 /** The text of the page for the profile of program `name`. */
 export function flamePageHtml(profile: Profile, name: string): string {
   const functions = profile.functions().map(({ name, kind, self, total }) => {
-    return { name: escapeHostile(name), kind, self, total };
+    return { name: escapeHostile(displayName(name)), kind, self, total };
   });
   return pageHtml({
     title: `${name} · waft profile`,
