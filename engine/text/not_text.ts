@@ -24,6 +24,19 @@ export function readingText<T>(source: string | Uint8Array, read: () => T): T {
   }
 }
 
+/** Other formats by their first bytes. */
+const FORMATS: readonly (readonly [magic: readonly number[], name: string])[] = [
+  [[0x7f, 0x45, 0x4c, 0x46], "machine code of Linux (ELF)"],
+  [[0xcf, 0xfa, 0xed, 0xfe], "machine code of macOS (Mach-O)"],
+  [[0xca, 0xfe, 0xba, 0xbe], "machine code of macOS (Mach-O) or of Java"],
+  [[0x4d, 0x5a, 0x90, 0x00], "machine code of Windows (PE)"],
+  [[0x42, 0x43, 0xc0, 0xde], "LLVM bitcode"],
+  [[0x21, 0x3c, 0x61, 0x72, 0x63, 0x68, 0x3e], "an archive of object files"],
+  [[0x1f, 0x8b], "a file that gzip has compressed"],
+  [[0x28, 0xb5, 0x2f, 0xfd], "a file that zstd has compressed"],
+  [[0x50, 0x4b, 0x03, 0x04], "a zip archive"],
+];
+
 /** The reason for which the bytes are not text; undefined if they are plausibly text with mistakes. */
 function notTextReason(bytes: Uint8Array): string | undefined {
   const [first, second, third] = bytes;
@@ -35,6 +48,8 @@ function notTextReason(bytes: Uint8Array): string | undefined {
   }
   if (first === 0x00) return "this is a module's binary form, not text"; // where only text can be meant, as in scripts
   if (opensList(bytes)) return undefined;
+  const format = FORMATS.find(([magic]) => magic.every((byte, k) => bytes[k] === byte));
+  if (format !== undefined) return `this is ${format[1]}, not a module`;
   // Input that begins like text is taken for text, even with stray bytes in comments, unless it contains zeros.
   const begins = beginsAsText(first);
   if (begins ? !bytes.includes(0) : !hasControlBytes(bytes) && decodeUtf8(bytes) !== undefined) return undefined;

@@ -224,7 +224,11 @@ Deno.test("bytes that are not text are distinguished from text with mistakes", (
   const rows: [number[] | string, string][] = [
     [[0x58, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}58 61 73 6d`],
     [[0x20, 0x61, 0x73, 0x6d, 1, 0, 0, 0], `undefined:undefined ${neither}20 61 73 6d`],
-    [[0x1f, 0x8b], `undefined:undefined ${neither}1f 8b`],
+    [[0x1f, 0x8b], "undefined:undefined this is a file that gzip has compressed, not a module"],
+    [[0x28, 0xb5, 0x2f, 0xfd], "undefined:undefined this is a file that zstd has compressed, not a module"],
+    [[0x7f, 0x45, 0x4c, 0x46, 2], "undefined:undefined this is machine code of Linux (ELF), not a module"],
+    ["!<arch>\nlib.o", "undefined:undefined this is an archive of object files, not a module"],
+    [[0x1f, 0x8c], `undefined:undefined ${neither}1f 8c`],
     [[0x41, 0xff], `undefined:undefined ${neither}41 ff`],
     [[0xff, 0xfe, 0x28, 0], "undefined:undefined text is UTF-8 here, and this is UTF-16: save it as UTF-8"],
     [

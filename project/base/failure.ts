@@ -20,6 +20,8 @@ export class UsageError extends Error {
 export class GuestExit extends Error {
   override name = "GuestExit";
   readonly status: number;
+  /** A probable remedy, for a line after the program's own output. */
+  hint: string | undefined;
 
   constructor(status: number) {
     super(`The program ended with status ${status}`);
@@ -31,6 +33,8 @@ export class GuestExit extends Error {
 export class FileFailure extends Error {
   override name = "FileFailure";
   readonly file: string;
+  /** A probable remedy, for a line after the error. */
+  hint: string | undefined;
 
   constructor(file: string, cause: unknown) {
     super(cause instanceof Error ? cause.message : String(cause), { cause });
@@ -62,8 +66,13 @@ export function exitStatus(error: unknown): number {
 
 /** Writes the error to stderr. */
 export function report(error: unknown): void {
+  const hint = error instanceof GuestExit || error instanceof FileFailure ? error.hint : undefined;
+  const lines = [
+    ...(error instanceof GuestExit ? [] : [describe(error)]),
+    ...(hint === undefined ? [] : [`waft: hint: ${hint}`]),
+  ];
+  if (lines.length > 0) writeText(2, `${lines.join("\n")}\n`);
   if (error instanceof GuestExit) return;
-  writeText(2, `${describe(error)}\n`);
   if (environmentVariable("WAFT_DEBUG") !== undefined && error instanceof Error) writeText(2, `${error.stack}\n`);
 }
 

@@ -4,7 +4,8 @@
  * sizes are pages of 64 KiB, unless they have a unit.
  */
 import type { Context, EngineOptions } from "@waft/engine";
-import { UsageError } from "../base/failure.ts";
+import { TrapError } from "@waft/engine/internal/errors";
+import { FileFailure, UsageError } from "../base/failure.ts";
 import type { OptionRow } from "./option_rows.ts";
 
 export interface ControlFlags {
@@ -46,6 +47,35 @@ export function runContext(flags: ControlFlags): Context {
     get: () => deadline ??= new Date(Date.now() + time),
     enumerable: true,
   });
+}
+
+/** Names the options whose limits ended the guest in the error that reports it. Returns the error. */
+export function withLimitNames(error: unknown, flags: ControlFlags): unknown {
+  if (!(error instanceof FileFailure)) return error;
+  const { cause } = error;
+  if (cause instanceof TrapError) {
+    const option = limitOf(cause, flags);
+    if (option !== undefined) cause.detail = option;
+  } else if (cause instanceof RangeError && EXCEEDED.test(cause.message)) {
+    const option = flags.maxMemory === undefined ? "the default of --max-memory" : `--max-memory ${flags.maxMemory}`;
+    return new FileFailure(error.file, new RangeError(`${cause.message} (${option})`, { cause }));
+  }
+  return error;
+}
+
+/** The engine's message about a memory that begins larger than its limit. */
+const EXCEEDED = /^Out of memory: \d+ pages exceed the limit of \d+$/;
+
+/** The option that set the limit which a trap reports, as it was given. */
+function limitOf({ code, detail = "" }: TrapError, flags: ControlFlags): string | undefined {
+  const timed = (name: string, text: string | undefined) => {
+    return text === undefined ? undefined : `${name} ${text}${/^\d+$/.test(text) ? " ms" : ""}`;
+  };
+  if (code === "out-of-fuel") return flags.fuel === undefined ? undefined : `--fuel ${flags.fuel}`;
+  if (code !== "interrupted") return undefined;
+  return detail.endsWith("of processor time")
+    ? timed("--processor-time", flags.processorTime)
+    : timed("--timeout", flags.timeout);
 }
 
 /** Adds to `engine` the options that the flags need. */

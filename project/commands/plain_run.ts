@@ -9,6 +9,7 @@ import { exitStatus, report } from "../base/failure.ts";
 import { parentOf } from "../base/system_path.ts";
 import { askedRange, nearestManifest } from "../ops/asked_range.ts";
 import { callGuest, planCall, startGuest } from "../ops/run_module.ts";
+import { withLimitNames } from "./control_flags.ts";
 import { readFlags } from "./option_rows.ts";
 import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
@@ -53,7 +54,8 @@ export async function runPlain({ file, args, flags, root }: PlainRun, module: Mo
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
     return 0;
   } catch (error) {
-    report(error);
-    return exitStatus(error);
+    const named = withLimitNames(error, flags);
+    report(named);
+    return exitStatus(named);
   }
 }

@@ -13,7 +13,7 @@ import { FileFailure, oneLine, UsageError } from "../base/failure.ts";
 import { displayName } from "@waft/engine/internal/base/guest_stack";
 import { safe } from "../base/terminal.ts";
 import { countTables, tableText } from "./count_tables.ts";
-import { controlledEngine, runContext } from "./control_flags.ts";
+import { controlledEngine, runContext, withLimitNames } from "./control_flags.ts";
 import { withEnvelope } from "./file_envelope.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
 import { type ProjectGuest, projectGuest } from "./project_guest.ts";
@@ -71,7 +71,7 @@ export function addCommand(program: Command): void {
       planned.write(await content(basename(file)));
       writeText(2, `${oneLine(planned.path)}: ${title}\n`);
     }
-    if (report.failure !== undefined) throw report.failure;
+    if (report.failure !== undefined) throw withLimitNames(report.failure, flags);
   });
 }
 

@@ -14,7 +14,7 @@ import { compilationText } from "./compilation_text.ts";
 import { compileProgress } from "./compile_progress.ts";
 import { codeCacheOptions } from "../base/paths.ts";
 import { absolutePath } from "../base/system_path.ts";
-import { controlledEngine, runContext } from "./control_flags.ts";
+import { controlledEngine, runContext, withLimitNames } from "./control_flags.ts";
 import { addOptions } from "./option_rows.ts";
 import { projectGuest } from "./project_guest.ts";
 import { projectPlugins } from "./project_plugins.ts";
@@ -91,7 +91,7 @@ export function addCommand(program: Command): void {
     });
     const lines = await run.catch((error) => {
       failed(error);
-      throw error;
+      throw withLimitNames(error, flags);
     });
     if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
   });

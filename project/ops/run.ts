@@ -130,7 +130,7 @@ async function startWithPlugins(
   ]);
   const programArgs = programArguments(file, args);
   const { project, context, env, artifact } = options;
-  const { wasi, imports } = wasiFor(module, programArgs, options);
+  const { wasi, imports, search } = wasiFor(module, programArgs, options);
   const host = new PluginHost(project, engine);
   const started = {
     module,
@@ -144,11 +144,15 @@ async function startWithPlugins(
   if (host.waits) {
     const graph = await inFile(file, () => host.startAsync(started));
     wasi?.attach(graph.guest);
-    return { call: (name, ...values) => graph.callAsync(context, name, ...values), close: () => graph.closeAsync() };
+    return {
+      call: (name, ...values) => graph.callAsync(context, name, ...values),
+      close: () => graph.closeAsync(),
+      search,
+    };
   }
   const graph = inFile(file, () => host.start(started));
   wasi?.attach(graph.guest);
-  return { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close() };
+  return { call: (name, ...values) => graph.call(context, name, ...values), close: () => graph.close(), search };
 }
 
 /** The bytes of a component in either form; undefined if the file is not a component. */

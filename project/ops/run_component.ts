@@ -13,6 +13,7 @@ import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../base/failure.ts";
 import { protectedPaths } from "../base/protected_paths.ts";
 import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../definitions/wasi_groups.ts";
+import { FileSearch } from "./file_hint.ts";
 import type { RunOptions } from "./run.ts";
 import { inFile, programArguments } from "./run_module.ts";
 
@@ -39,10 +40,13 @@ export async function runComponent(
     ...protect,
   };
   const wasi = inFile(file, () => new ComponentWasi(wasiOptions));
+  const search = inputs.preopens.length === 0 ? new FileSearch() : undefined;
   try {
     const http = await httpImports(wasi, bytes);
+    const allowed = narrowedInterfaces(wasi.imports, wasiGroups);
+    const interfaces = search?.watchInterfaces(allowed) ?? allowed;
     const instantiate = (limits: Context, provided: ComponentImports): ComponentInstance =>
-      component.instantiate(limits, { ...provided, ...narrowedInterfaces(wasi.imports, wasiGroups), ...http });
+      component.instantiate(limits, { ...provided, ...interfaces, ...http });
     if (project === undefined) {
       const instance = inFile(file, () => instantiate(context, {}));
       return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);
@@ -52,6 +56,9 @@ export async function runComponent(
     return await withPlugins(project, engine, guest, (calls, instance, waits) => {
       return runInstance(file, { instance, calls, mayWait: waits || network !== undefined }, options);
     });
+  } catch (error) {
+    search?.explain(error);
+    throw error;
   } finally {
     wasi.close();
   }

@@ -11,6 +11,7 @@ import { parseArgument, printResult } from "./arguments.ts";
 import { FileFailure, GuestExit, oneLine, UsageError } from "../base/failure.ts";
 import { protectedPaths, type ProtectedRun } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
+import { FileSearch } from "./file_hint.ts";
 import { narrowedInputs, narrowedStreams, narrowedWasi } from "../definitions/wasi_groups.ts";
 
 /** The inputs and limits of a guest's run. */
@@ -30,6 +31,8 @@ export interface GuestInputs extends ProtectedRun {
 /** An instance, or a guest with its plugins. */
 export interface Runnable {
   call(name: string, ...args: unknown[]): unknown;
+  /** The guest's search for files, if it has no directories. */
+  readonly search?: FileSearch | undefined;
   /** Closes the guest; waits until the plugins' `stop` functions have finished. */
   close(): void | Promise<void>;
 }
@@ -119,7 +122,7 @@ export function wasiFor(
   module: Module,
   programArgs: readonly string[],
   inputs: GuestInputs,
-): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>> } {
+): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>>; search?: FileSearch } {
   if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
   const { env, preopens, stdio, wasiGroups } = inputs;
   const wasi = new Wasi({
@@ -127,7 +130,10 @@ export function wasiFor(
     ...(preopens.length === 0 ? {} : { protect: protectedPaths(inputs) }),
     ...narrowedStreams(stdio, wasiGroups),
   });
-  return { wasi, imports: { [WASI]: narrowedWasi(wasi.imports, wasiGroups) } };
+  const functions = narrowedWasi(wasi.imports, wasiGroups);
+  if (preopens.length > 0) return { wasi, imports: { [WASI]: functions } };
+  const search = new FileSearch();
+  return { wasi, imports: { [WASI]: search.watch(functions) }, search };
 }
 
 /** Stub functions for imports, by namespace and name. */
@@ -149,10 +155,10 @@ export function startGuest(
   stubs: ImportStubs = {},
 ): Runnable {
   const { context } = inputs;
-  const { wasi, imports } = wasiFor(module, programArguments(file, args), inputs);
+  const { wasi, imports, search } = wasiFor(module, programArguments(file, args), inputs);
   const instance = inFile(file, () => module.instantiate(context, withStubs(imports, stubs)));
   wasi?.attach(instance);
-  return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close() };
+  return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close(), search };
 }
 
 /** Imports with stubs for names that they lack. */
@@ -186,6 +192,7 @@ export async function callGuest(
     if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]));
     failed = false;
   } catch (error) {
+    guest.search?.explain(error);
     whenFailed(error);
     throw error;
   } finally {

@@ -72,8 +72,14 @@ Deno.test("traps: what was exceeded, and a recursion once", () =>
     writeFileSync(join(home, "traps.wat"), text);
     const rows: [string[], RegExp][] = [
       [["load"], /trap: out of bounds memory access \([^)]*70000[^)]*65536[^)]*\)\n {4}at load /],
-      [["spin", "--timeout", "30"], /trap: interrupted \(the deadline has passed\)\n {4}at spin /],
-      [["spin", "--processor-time", "30"], /trap: interrupted \([^)]*30 ms[^)]*processor time[^)]*\)\n {4}at spin /],
+      [["spin", "--timeout", "30"], /trap: interrupted \(--timeout 30 ms\)\n {4}at spin /],
+      [["spin", "--timeout", "0.03s"], /trap: interrupted \(--timeout 0\.03s\)\n {4}at spin /],
+      [
+        ["spin", "--timeout", "1h", "--processor-time", "30"],
+        /trap: interrupted \(--processor-time 30 ms\)\n {4}at spin /,
+      ],
+      [["spin", "--fuel", "100"], /trap: out of fuel \(--fuel 100\)\n {4}at spin /],
+      [["spin", "--tier", "optimizing", "--fuel", "100"], /trap: out of fuel \(--fuel 100\)\n {4}at spin /],
       [
         ["sink"],
         /trap: call stack exhausted\n(?: {4}at sink .*\n){1,2} {4}\.\.\. \d+ more frames of this recursion\n?$/,
@@ -83,6 +89,49 @@ Deno.test("traps: what was exceeded, and a recursion once", () =>
       const { code, err } = await waft(["run", ...flags, "--invoke", name, "traps.wat"], home, home);
       assert.match(err, message);
       assert.equal(code, 134, name);
+    }
+  }));
+
+Deno.test("a memory above its limit: the option that limits it", () =>
+  inFolder(async (home) => {
+    writeFileSync(join(home, "large.wat"), `(module (memory 20000) (func (export "f")))`);
+    const rows: [string[], string][] = [
+      [[], "the limit of 16384 (the default of --max-memory)"],
+      [["--max-memory", "1MiB"], "the limit of 16 (--max-memory 1MiB)"],
+    ];
+    for (const [flags, end] of rows) {
+      const { code, err } = await waft(["run", ...flags, "large.wat"], home, home);
+      assert.deepEqual([code, err], [1, `waft: large.wat: Out of memory: 20000 pages exceed ${end}\n`]);
+    }
+  }));
+
+Deno.test("a program that fails after it has looked for files gets a hint if it has no directory", () =>
+  inFolder(async (home) => {
+    const program = (call: string, end: string) =>
+      `(module
+      (import "wasi_snapshot_preview1" "fd_prestat_get" (func $prestat (param i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "path_open"
+        (func $open (param i32 i32 i32 i32 i32 i64 i64 i32 i32) (result i32)))
+      (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+      (memory (export "memory") 1)
+      (func (export "_start") ${call} ${end}))`;
+    const prestat = "(drop (call $prestat (i32.const 3) (i32.const 0)))";
+    const open = "(drop (call $open (i32.const 3) (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0) " +
+      "(i64.const 0) (i64.const 0) (i32.const 0) (i32.const 8)))";
+    const failing = "(call $exit (i32.const 3))";
+    const hint = /waft: hint: the program has looked for files, but it has no directory: --dir \. gives it .*\n$/;
+    const rows: [string, string, string[], boolean, number][] = [
+      [prestat, failing, [], true, 3],
+      [open, failing, [], true, 3],
+      [open, "unreachable", [], true, 134],
+      [open, "(call $exit (i32.const 0))", [], false, 0],
+      [prestat, failing, ["--dir", "."], false, 3],
+      ["", failing, [], false, 3],
+    ];
+    for (const [call, end, flags, isHinted, status] of rows) {
+      writeFileSync(join(home, "files.wat"), program(call, end));
+      const { code, err } = await waft(["run", ...flags, "files.wat"], home, home);
+      assert.deepEqual([code, hint.test(err)], [status, isHinted], `${call} ${end}: ${err}`);
     }
   }));
 
