@@ -119,6 +119,16 @@ row("namespace of the host", (p) => {
   first(p.catalog).provides[0].namespaces = ["waft:fs@1"];
   first(p.catalog).authorities.find((a: Loose) => a.name === "import.define").scope.namespaces = ["waft:fs@1"];
 }, "catalog.value");
+for (const namespaces of [0, true, {}, "x", [0], [{}], null]) {
+  row(
+    `namespaces of another form: ${JSON.stringify(namespaces)}`,
+    (p) => {
+      first(p.catalog).authorities.find((a: Loose) => a.name === "import.define").scope.namespaces = namespaces;
+    },
+    "catalog.type",
+    "catalog.missing",
+  );
+}
 row("namespace without import.define", (p) => first(p.catalog).provides[0].namespaces.push("other"), "catalog.missing");
 row("import.define of nothing", (p) => first(p.catalog).provides[0].namespaces = [], "catalog.value");
 row("requires itself", (p) => first(p.catalog).requires = { [KV]: "*" }, "catalog.value");

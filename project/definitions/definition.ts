@@ -268,12 +268,16 @@ function checkAuthorities(d: Definition, pointer: string, found: Violation[]): v
   });
 }
 
+/** The namespaces that a request of `import.define` lists; checkAuthorities reports a scope of another form. */
+function definedNamespaces(request: Definition["authorities"][number] | undefined): string[] {
+  const list: unknown = request?.scope?.namespaces;
+  return Array.isArray(list) ? list.filter((item) => typeof item === "string") : [];
+}
+
 type Add = (at: string, rule: string, message: string, help?: string) => void;
 
 function checkContracts(d: Definition, add: Add, name: (at: string) => string): void {
-  const defined = new Set<string>(
-    (d.authorities.find((a) => a.name === "import.define")?.scope?.namespaces as string[] | undefined) ?? [],
-  );
+  const defined = new Set(definedNamespaces(d.authorities.find((a) => a.name === "import.define")));
   const offered = new Set<string>();
   for (const side of ["provides", "consumes"] as const) {
     const seen = new Set<string>();
@@ -305,7 +309,7 @@ function checkContracts(d: Definition, add: Add, name: (at: string) => string): 
   }
   d.authorities.forEach((a, i) => {
     if (a.name !== "import.define") return;
-    for (const n of (a.scope?.namespaces as string[] | undefined) ?? []) {
+    for (const n of definedNamespaces(a)) {
       if (!offered.has(n)) {
         add(`/authorities/${i}/scope`, "enum", `import.define asks for ${quote(n)}, which no provided contract lists`);
       }
