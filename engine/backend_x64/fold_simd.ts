@@ -82,7 +82,7 @@ export function foldVector(s: X64Lowering, id: number): void {
   const last = EXCHANGED[o] === 1 ? a[id] : b[id];
   const first = EXCHANGED[o] === 1 ? b[id] : a[id];
   if (foldLoad(s, last, id, TY.V128)) return;
-  if (commutes(s.f, o)) foldLoad(s, first, id, TY.V128);
+  if (commutes(s.f.keepsNans, o)) foldLoad(s, first, id, TY.V128);
 }
 
 /** Folds a lane into the store of it. */

@@ -171,7 +171,9 @@ function foldOperandLoad(s: X64Lowering, id: number): void {
 
 /** Either operand may be the folded load if the operation commutes. */
 function foldCommutingFloat(s: X64Lowering, id: number): void {
-  if (!foldFloatLoad(s, s.b[id], id, s.ty[id]) && commutes(s.f, s.op[id])) foldFloatLoad(s, s.a[id], id, s.ty[id]);
+  if (!foldFloatLoad(s, s.b[id], id, s.ty[id]) && commutes(s.f.keepsNans, s.op[id])) {
+    foldFloatLoad(s, s.a[id], id, s.ty[id]);
+  }
 }
 
 /**

@@ -32,7 +32,7 @@ function commutative(s: X64Lowering, row: number, id: number): void {
   const x = s.a[id];
   const y = s.b[id];
   const exchange = s.isFoldedLoad(x) ||
-    (commutes(s.f, s.op[id]) && !s.isFoldedLoad(y) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST);
+    (commutes(s.f.keepsNans, s.op[id]) && !s.isFoldedLoad(y) && s.op[x] === OP.CONST && s.op[y] !== OP.CONST);
   binary(s, row, id, exchange ? y : x, exchange ? x : y);
 }
 

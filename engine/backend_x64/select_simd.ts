@@ -82,7 +82,7 @@ function single(s: X64Lowering, id: number): void {
 
 /** Whether it pays to exchange the operands of `o`. */
 function isCommutative(s: X64Lowering, o: number): boolean {
-  return commutes(s.f, o) &&
+  return commutes(s.f.keepsNans, o) &&
     (o === OP.VAND || (o >= OP.VOR && o <= OP.VADD) || o === OP.VMUL || o === OP.VFADD || o === OP.VFMUL ||
       (o >= OP.VMIN_S && o <= OP.VDOT_S) || o === OP.VEQ || o === OP.VFEQ || o === OP.VFNE ||
       o === OP.VADD_SAT_S || o === OP.VADD_SAT_U);

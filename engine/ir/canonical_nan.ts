@@ -14,7 +14,7 @@ export const WIDE_LANES = 2;
 export const SCALAR = 3;
 
 /** The columns that tell whether an instruction is a canonicalization. */
-interface Columns {
+export interface ValueColumns {
   readonly op: Uint16Array;
   readonly ty: Uint8Array;
   readonly a: Int32Array;
@@ -37,26 +37,28 @@ const LANES64 = canonicalLanes(SHAPE.F64X2);
  * The NaNs of operand b that instruction `i` makes canonical: SCALAR, NARROW_LANES or WIDE_LANES; 0 if it is not a
  * canonicalization.
  */
-export function canonicalizedBy(f: Columns, i: number): number {
+export function canonicalizedBy(f: ValueColumns, i: number): number {
   const o = f.op[i];
   if (o !== SELECT && o !== VBITSELECT) return 0;
   const value = f.b[i], test = f.c[i], canonical = f.a[i];
   if (f.op[canonical] !== CONST || f.a[test] !== value || f.b[test] !== value) return 0;
   if (o === SELECT) return f.op[test] === FNE && isNaNConstant(f, canonical) ? SCALAR : 0;
   if (f.op[test] !== VFNE) return 0;
-  return f.imm[test] === SHAPE.F64X2
-    ? isVector(f, canonical, LANES64) ? WIDE_LANES : 0
-    : isVector(f, canonical, LANES32)
-    ? NARROW_LANES
-    : 0;
+  const isWide = f.imm[test] === SHAPE.F64X2;
+  if (!isCanonicalVector(f, canonical, isWide)) return 0;
+  return isWide ? WIDE_LANES : NARROW_LANES;
 }
 
-function isNaNConstant({ ty, imm, c }: Columns, constant: number): boolean {
+function isNaNConstant(f: ValueColumns, constant: number): boolean {
+  const { ty, imm, c } = f;
   if (ty[constant] === TY.F32) return imm[constant] === NAN32;
   return ty[constant] === TY.F64 && imm[constant] === 0 && c[constant] === NAN64_HIGH;
 }
 
-function isVector({ imm, vectors }: Columns, constant: number, bytes: Uint8Array): boolean {
-  const at = imm[constant] * 16;
-  return bytes.every((byte, k) => vectors[at + k] === byte);
+function isCanonicalVector(f: ValueColumns, constant: number, isWide: boolean): boolean {
+  const at = f.imm[constant] * 16;
+  for (let k = 0; k < 16; k++) {
+    if (f.vectors[at + k] !== (isWide ? LANES64[k] : LANES32[k])) return false;
+  }
+  return true;
 }

@@ -11,6 +11,17 @@
  *
  * evalLo and evalHi are result registers: callers read them right after the call, and nothing in this file calls out.
  */
+import {
+  bitsOfF32,
+  f32OfBits,
+  type f64,
+  f64OfBits,
+  highBits,
+  isBelow,
+  lowBits,
+  lowWord,
+  unsigned,
+} from "../base/numbers.ts";
 import { TRAP } from "../traps.ts";
 import { DIVISION_CHECK, OP } from "./ops.ts";
 import { TY } from "./types.ts";
@@ -27,26 +38,12 @@ export let evalLo = 0;
 /** High half of the last result; 0 for 32-bit types. */
 export let evalHi = 0;
 
-const TWO32 = 4294967296;
-const BITS = new DataView(new ArrayBuffer(8));
+const TWO32: f64 = 4294967296;
 
 function done(lo: number, hi: number): number {
   evalLo = lo | 0;
   evalHi = hi | 0;
   return EVAL_DONE;
-}
-
-/** f64 value of two halves. */
-function toF64(lo: number, hi: number): number {
-  BITS.setInt32(0, hi);
-  BITS.setInt32(4, lo);
-  return BITS.getFloat64(0);
-}
-
-/** f32 value of its bits. */
-function toF32(bits: number): number {
-  BITS.setInt32(0, bits);
-  return BITS.getFloat32(0);
 }
 
 /** Evaluates `op`. `ty` is the result's type, `from` the type of operand a. */
@@ -83,9 +80,9 @@ export function evaluate(
     case OP.CONVERT_U:
       return convert(ty, from, op === OP.CONVERT_S, aLo, aHi);
     case OP.FDEMOTE:
-      return float(TY.F32, toF64(aLo, aHi), TY.F64, aLo, aHi, 0, 0);
+      return float(TY.F32, f64OfBits(aLo, aHi), TY.F64, aLo, aHi, 0, 0);
     case OP.FPROMOTE:
-      return float(TY.F64, toF32(aLo), TY.F32, aLo, aHi, 0, 0);
+      return float(TY.F64, f32OfBits(aLo), TY.F32, aLo, aHi, 0, 0);
   }
   if (op >= OP.FADD && op <= OP.FGE) return evalFloat(op, ty, from, aLo, aHi, bLo, bHi);
   if (op >= OP.TRUNC_S && op <= OP.TRUNC_SAT_U) return truncate(op, ty, from, aLo, aHi);
@@ -144,8 +141,7 @@ function countOnes(a: number): number {
 }
 
 /**
- * The high half of a product of 64-bit integers: schoolbook multiplication on 16-bit digits, whose sums are exact as
- * numbers.
+ * The high half of a product of 64-bit integers: schoolbook multiplication on 16-bit digits, whose sums fit 32 bits.
  */
 function multiplyHigh(signed: boolean, aLo: number, aHi: number, bLo: number, bHi: number): number {
   const a = [aLo & 0xffff, aLo >>> 16, aHi & 0xffff, aHi >>> 16];
@@ -155,21 +151,16 @@ function multiplyHigh(signed: boolean, aLo: number, aHi: number, bLo: number, bH
     let carry = 0;
     for (let k = 0; k < 4; k++) {
       const sum = digits[i + k] + a[i] * b[k] + carry;
-      digits[i + k] = sum % 65536;
-      carry = Math.floor(sum / 65536);
+      digits[i + k] = sum & 0xffff;
+      carry = sum >>> 16;
     }
     digits[i + 4] = carry;
   }
-  let lo = digits[4] + digits[5] * 65536;
-  let hi = digits[6] + digits[7] * 65536;
+  done(digits[4] | (digits[5] << 16), digits[6] | (digits[7] << 16));
   // The unsigned product exceeds the signed one by 2^64 times the other factor for each negative factor.
-  const subtract = (low: number, high: number): void => {
-    hi = (hi - (high >>> 0) - ((lo >>> 0) < (low >>> 0) ? 1 : 0)) | 0;
-    lo = ((lo >>> 0) - (low >>> 0)) | 0;
-  };
-  if (signed && aHi < 0) subtract(bLo, bHi);
-  if (signed && bHi < 0) subtract(aLo, aHi);
-  return done(lo, hi);
+  if (signed && aHi < 0) sub64(evalLo, evalHi, bLo, bHi);
+  if (signed && bHi < 0) sub64(evalLo, evalHi, aLo, aHi);
+  return EVAL_DONE;
 }
 
 function divide32(op: number, a: number, b: number, imm: number): number {
@@ -181,12 +172,17 @@ function divide32(op: number, a: number, b: number, imm: number): number {
       }
       return done((a / b) | 0, 0);
     case OP.DIV_U:
-      return done((a >>> 0) / (b >>> 0), 0);
+      return done(quotient32(a, b), 0);
     case OP.REM_S:
       return done(b === -1 ? 0 : a % b, 0);
     default:
-      return done((a >>> 0) % (b >>> 0), 0);
+      return done(a - Math.imul(quotient32(a, b), b), 0);
   }
+}
+
+/** The quotient of unsigned words. */
+function quotient32(a: number, b: number): number {
+  return lowWord(unsigned(a) / unsigned(b));
 }
 
 // Integers of 64 bits, as halves.
@@ -231,12 +227,12 @@ function evalInt64(op: number, aLo: number, aHi: number, bLo: number, bHi: numbe
 }
 
 function add64(aLo: number, aHi: number, bLo: number, bHi: number): number {
-  const lo = (aLo >>> 0) + (bLo >>> 0);
-  return done(lo, aHi + bHi + (lo >= TWO32 ? 1 : 0));
+  const lo = (aLo + bLo) | 0;
+  return done(lo, aHi + bHi + (isBelow(lo, aLo) ? 1 : 0));
 }
 
 function sub64(aLo: number, aHi: number, bLo: number, bHi: number): number {
-  return done(aLo - bLo, aHi - bHi - ((aLo >>> 0) < (bLo >>> 0) ? 1 : 0));
+  return done(aLo - bLo, aHi - bHi - (isBelow(aLo, bLo) ? 1 : 0));
 }
 
 /** Full product of unsigned words, in evalLo and evalHi. */
@@ -244,8 +240,8 @@ function mulWords(a: number, b: number): void {
   const a0 = a & 0xffff, a1 = a >>> 16, b0 = b & 0xffff, b1 = b >>> 16;
   const low = a0 * b0;
   const middle = a1 * b0 + (low >>> 16);
-  const carry = a0 * b1 + (middle % 65536);
-  done((low & 0xffff) | (carry << 16), a1 * b1 + Math.floor(middle / 65536) + Math.floor(carry / 65536));
+  const carry = a0 * b1 + (middle & 0xffff);
+  done((low & 0xffff) | (carry << 16), a1 * b1 + (middle >>> 16) + (carry >>> 16));
 }
 
 function mul64(aLo: number, aHi: number, bLo: number, bHi: number): number {
@@ -279,11 +275,11 @@ function rotateLeft64(lo: number, hi: number, count: number): number {
 }
 
 function lessUnsigned(aLo: number, aHi: number, bLo: number, bHi: number): boolean {
-  return aHi === bHi ? (aLo >>> 0) < (bLo >>> 0) : (aHi >>> 0) < (bHi >>> 0);
+  return aHi === bHi ? isBelow(aLo, bLo) : isBelow(aHi, bHi);
 }
 
 function lessSigned(aLo: number, aHi: number, bLo: number, bHi: number): boolean {
-  return aHi === bHi ? (aLo >>> 0) < (bLo >>> 0) : aHi < bHi;
+  return aHi === bHi ? isBelow(aLo, bLo) : aHi < bHi;
 }
 
 function compare(op: number, from: number, aLo: number, aHi: number, bLo: number, bHi: number): boolean {
@@ -374,7 +370,7 @@ function divide64(op: number, aLo: number, aHi: number, bLo: number, bHi: number
  * Stores an arithmetic result of float type `ty`; a NaN takes the bits of the first NaN operand (of type `from`),
  * quieted.
  */
-function float(ty: number, value: number, from: number, aLo: number, aHi: number, bLo: number, bHi: number): number {
+function float(ty: number, value: f64, from: number, aLo: number, aHi: number, bLo: number, bHi: number): number {
   if (value !== value) {
     let lo = aLo, hi = aHi;
     if (!isNaN(from, aLo, aHi)) {
@@ -399,11 +395,9 @@ function float(ty: number, value: number, from: number, aLo: number, aHi: number
     return EVAL_NAN;
   }
   if (ty === TY.F32) {
-    BITS.setFloat32(0, value);
-    return done(BITS.getInt32(0), 0);
+    return done(bitsOfF32(value), 0);
   }
-  BITS.setFloat64(0, value);
-  return done(BITS.getInt32(4), BITS.getInt32(0));
+  return done(lowBits(value), highBits(value));
 }
 
 function isNaN(ty: number, lo: number, hi: number): boolean {
@@ -432,8 +426,8 @@ function evalFloat(
         ? done((aLo & 0x7fffffff) | (bLo & -0x80000000), 0)
         : done(aLo, (aHi & 0x7fffffff) | (bHi & -0x80000000));
   }
-  const x = single ? toF32(aLo) : toF64(aLo, aHi);
-  const y = single ? toF32(bLo) : toF64(bLo, bHi);
+  const x = single ? f32OfBits(aLo) : f64OfBits(aLo, aHi);
+  const y = single ? f32OfBits(bLo) : f64OfBits(bLo, bHi);
   switch (op) {
     case OP.FEQ:
       return done(x === y ? 1 : 0, 0);
@@ -452,7 +446,7 @@ function evalFloat(
   return float(ty, arithmetic(op, x, y), from, aLo, aHi, unary ? 0 : bLo, unary ? 0 : bHi);
 }
 
-function arithmetic(op: number, x: number, y: number): number {
+function arithmetic(op: number, x: f64, y: f64): f64 {
   switch (op) {
     case OP.FADD:
       return x + y;
@@ -480,18 +474,21 @@ function arithmetic(op: number, x: number, y: number): number {
 }
 
 /** Rounds to the nearest integer, ties to even, keeping the sign of zero. */
-function nearest(x: number): number {
-  const floor = Math.floor(x);
-  const distance = x - floor;
+function nearest(x: f64): f64 {
+  const below = Math.floor(x);
+  const distance = x - below;
   if (distance === 0 || x !== x || distance !== distance) return x;
-  let rounded = distance < 0.5 ? floor : floor + 1;
-  if (distance === 0.5 && floor % 2 === 0) rounded = floor;
-  return rounded === 0 && x < 0 ? -0 : rounded;
+  let rounded = distance < 0.5 ? below : below + 1;
+  if (distance === 0.5 && Math.floor(below / 2) * 2 === below) rounded = below;
+  return rounded === 0 && x < 0 ? -0.0 : rounded;
 }
 
 /** Integer → float, rounded once. */
 function convert(ty: number, from: number, signed: boolean, lo: number, hi: number): number {
-  if (from === TY.I32) return float(ty, signed ? lo : lo >>> 0, TY.NONE, 0, 0, 0, 0);
+  if (from === TY.I32) {
+    const value: f64 = signed ? lo : unsigned(lo);
+    return float(ty, value, TY.NONE, 0, 0, 0, 0);
+  }
   const negative = signed && hi < 0;
   if (negative) {
     sub64(0, 0, lo, hi);
@@ -499,8 +496,8 @@ function convert(ty: number, from: number, signed: boolean, lo: number, hi: numb
     hi = evalHi;
   }
   // For f32 the sum must not round first: keep 53 bits and fold the rest into the lowest (round to odd).
-  if (ty === TY.F32 && (hi >>> 0) >= 0x200000 && (lo & 0x7ff) !== 0) lo = (lo & ~0x7ff) | 0x800;
-  const value = (hi >>> 0) * TWO32 + (lo >>> 0);
+  if (ty === TY.F32 && !isBelow(hi, 0x200000) && (lo & 0x7ff) !== 0) lo = (lo & ~0x7ff) | 0x800;
+  const value = unsigned(hi) * TWO32 + unsigned(lo);
   return float(ty, negative ? -value : value, TY.NONE, 0, 0, 0, 0);
 }
 
@@ -508,21 +505,21 @@ function convert(ty: number, from: number, signed: boolean, lo: number, hi: numb
 function truncate(op: number, ty: number, from: number, lo: number, hi: number): number {
   const saturating = op === OP.TRUNC_SAT_S || op === OP.TRUNC_SAT_U;
   const signed = op === OP.TRUNC_S || op === OP.TRUNC_SAT_S;
-  const value = from === TY.F32 ? toF32(lo) : toF64(lo, hi);
+  const value = from === TY.F32 ? f32OfBits(lo) : f64OfBits(lo, hi);
   if (value !== value) return saturating ? done(0, 0) : TRAP.INVALID_CONVERSION;
   const whole = Math.trunc(value);
   const range = ty === TY.I32 ? TWO32 : TWO32 * TWO32;
-  const least = signed ? -range / 2 : 0;
+  const least: f64 = signed ? -range / 2 : 0;
   const limit = signed ? range / 2 : range;
   if (whole < least) {
     if (!saturating) return TRAP.INTEGER_OVERFLOW;
-    return ty === TY.I32 ? done(least, 0) : done(0, least / TWO32);
+    return ty === TY.I32 ? done(lowWord(least), 0) : done(0, lowWord(least / TWO32));
   }
   if (whole >= limit) {
     if (!saturating) return TRAP.INTEGER_OVERFLOW;
-    return ty === TY.I32 ? done(limit - 1, 0) : done(-1, signed ? 0x7fffffff : -1);
+    return ty === TY.I32 ? done(lowWord(limit - 1), 0) : done(-1, signed ? 0x7fffffff : -1);
   }
-  if (ty === TY.I32) return done(whole, 0);
+  if (ty === TY.I32) return done(lowWord(whole), 0);
   const high = Math.floor(whole / TWO32);
-  return done(whole - high * TWO32, high);
+  return done(lowWord(whole - high * TWO32), lowWord(high));
 }

@@ -24,6 +24,7 @@
  * next call.
  */
 import { grown } from "../base/columns.ts";
+import type { ValueColumns } from "./canonical_nan.ts";
 import { OP } from "./ops.ts";
 import type { Signature } from "./types.ts";
 
@@ -95,7 +96,14 @@ export const BLOCK_LOOP = 1;
 /** Ends in a trap, or hinted unlikely: laid out at the end. */
 export const BLOCK_COLD = 2;
 
-export class IrFunction {
+/** An inlined call: see {@linkcode IrFunction.inlineSites}. */
+interface InlineSite {
+  readonly parent: number;
+  readonly callPos: number;
+  readonly funcIndex: number;
+}
+
+export class IrFunction implements ValueColumns {
   // Instructions.
   op: Uint16Array = new Uint16Array(0);
   ty: Uint8Array = new Uint8Array(0);
@@ -145,7 +153,7 @@ export class IrFunction {
    * Inlined calls by site: site 0 is the function itself, site s ≥ 1 was inlined at byte offset callPos into site
    * parent and runs funcIndex.
    */
-  inlineSites: { parent: number; callPos: number; funcIndex: number }[] = [];
+  inlineSites: InlineSite[] = [];
 
   /** Whether the function has CHARGE instructions. */
   charged = false;

@@ -217,8 +217,8 @@ export const OP_FLAGS: Uint8Array = Uint8Array.from(OP_ROWS, (row) => {
 /** By operation: 1 if which of two NaNs the result is made from depends on the order of the operands. */
 const ORDERS_NANS: Uint8Array = Uint8Array.from(OP_ROWS, ({ name }) => Number(/^V?F(ADD|MUL)$/.test(name)));
 
-/** Whether the operands of operation `op` may be exchanged in `f`; see IrFunction.keepsNans. */
-export function commutes({ keepsNans }: { readonly keepsNans: boolean }, op: number): boolean {
+/** Whether the operands of operation `op` may be exchanged; `keepsNans` is that of the function (IrFunction). */
+export function commutes(keepsNans: boolean, op: number): boolean {
   return (OP_FLAGS[op] & FLAG.COMMUTES) !== 0 && !(keepsNans && ORDERS_NANS[op] !== 0);
 }
 

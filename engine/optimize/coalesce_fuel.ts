@@ -28,45 +28,25 @@ const MAX_OWED = 1 << 28;
 
 /** Merges the charges of `f`; returns how many owe. */
 export function coalesceFuel(f: IrFunction): number {
-  const { op, a, b, c, imm, sched, edgeTo, blockStart, blockEnd, blockParams, blockCount } = f;
+  const { a, b, imm, sched, edgeTo, blockStart, blockEnd, blockParams, blockCount } = f;
   const ways = new Int32Array(blockCount);
   for (let k = 0; k < blockCount; k++) {
     const last = sched[blockEnd[k] - 1];
     for (let n = successorCount(f, last) - 1; n >= 0; n--) ways[edgeTo[successorAt(f, last, n)]]++;
   }
-  /** From position `s` on: the next instruction of block `k` with an effect, its end included. */
-  const nextEffect = (s: number, k: number) => {
-    const end = blockEnd[k] - 1;
-    while (s < end && (op[sched[s]] === PARAM || !hasEffect(f, sched[s]))) s++;
-    return sched[s];
-  };
-  const isFixed = (i: number) => {
-    const units = a[i];
-    return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units] >= 0 && imm[units] <= MAX_OWED;
-  };
-  /** Whether a charge is the first instruction with an effect on every path out of block `k`. */
-  const allCharge = (k: number) => {
-    const last = sched[blockEnd[k] - 1];
-    const count = successorCount(f, last);
-    for (let n = 0; n < count; n++) {
-      const to = edgeTo[successorAt(f, last, n)];
-      if (to <= k || ways[to] !== 1 || !isFixed(nextEffect(blockStart[to] + blockParams[to], to))) return false;
-    }
-    return count > 0;
-  };
   const owed = new Int32Array(blockCount);
   let owing = 0;
   for (let k = 0; k < blockCount; k++) {
     let before = owed[k];
     for (let s = blockStart[k] + blockParams[k], end = blockEnd[k] - 1; s < end; s++) {
       const i = sched[s];
-      if (!isFixed(i)) continue;
+      if (!isFixed(f, i)) continue;
       b[i] = before;
       const sum = before + imm[a[i]];
       before = 0;
       if (sum > MAX_OWED) continue;
-      const next = nextEffect(s + 1, k);
-      if (next === sched[end] ? !allCharge(k) : !isFixed(next)) continue;
+      const next = nextEffect(f, s + 1, k);
+      if (next === sched[end] ? !allCharge(f, ways, k) : !isFixed(f, next)) continue;
       imm[i] = CHARGE_OWES;
       before = sum;
       owing++;
@@ -76,4 +56,34 @@ export function coalesceFuel(f: IrFunction): number {
     for (let n = successorCount(f, last) - 1; n >= 0; n--) owed[edgeTo[successorAt(f, last, n)]] = before;
   }
   return owing;
+}
+
+/** From position `s` on: the next instruction of block `k` with an effect, its end included. */
+function nextEffect(f: IrFunction, s: number, k: number): number {
+  const { op, sched } = f;
+  const end = f.blockEnd[k] - 1;
+  while (s < end && (op[sched[s]] === PARAM || !hasEffect(f, sched[s]))) s++;
+  return sched[s];
+}
+
+/** Whether instruction `i` is a charge of a constant. */
+function isFixed(f: IrFunction, i: number): boolean {
+  const { op, a, c, imm } = f;
+  const units = a[i];
+  return op[i] === CHARGE && op[units] === CONST && c[units] === 0 && imm[units] >= 0 && imm[units] <= MAX_OWED;
+}
+
+/**
+ * Whether a charge is the first instruction with an effect on every path out of block `k`. `ways`: the number of edges
+ * to each block.
+ */
+function allCharge(f: IrFunction, ways: Int32Array, k: number): boolean {
+  const { edgeTo, blockStart, blockParams } = f;
+  const last = f.sched[f.blockEnd[k] - 1];
+  const count = successorCount(f, last);
+  for (let n = 0; n < count; n++) {
+    const to = edgeTo[successorAt(f, last, n)];
+    if (to <= k || ways[to] !== 1 || !isFixed(f, nextEffect(f, blockStart[to] + blockParams[to], to))) return false;
+  }
+  return count > 0;
 }

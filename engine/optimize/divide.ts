@@ -7,13 +7,20 @@
  * 1994; Warren, "Hacker's Delight", chapter 10). Where m needs 33 bits, the missing x is added in 64 bits, which cannot
  * overflow.
  */
+import { type f64, highWord, lowWord, unsigned } from "../base/numbers.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Rewriting } from "./rewriting.ts";
 
 const { ADD, SUB, MUL, AND, SHL, SHR_S, SHR_U, EXTEND_S, EXTEND_U, WRAP } = OP;
-const TWO32 = 4294967296;
+const TWO32: f64 = 4294967296;
+
+/** A multiplier, and by how much its product with the divisor exceeds the power of two. */
+interface Multiplier {
+  readonly m: f64;
+  readonly excess: f64;
+}
 
 function become(f: IrFunction, i: number, op: number, va: number, vb: number): number {
   f.op[i] = op;
@@ -50,7 +57,7 @@ export function divideByConstant(rewrite: Rewriting, i: number): number {
       );
     }
     if (t !== TY.I32) return i;
-    const quotient = unsignedQuotient(rewrite, x, lo >>> 0);
+    const quotient = unsignedQuotient(rewrite, x, lo);
     return remainder ? become(f, i, SUB, x, rewrite.make(MUL, t, quotient, d)) : quotient;
   }
   const width = t === TY.I32 ? 32 : 64;
@@ -94,8 +101,8 @@ function powerOfTwo(lo: number, hi: number): number {
 }
 
 /** 64-bit constant of a number below 2^53. */
-function constant64(rewrite: Rewriting, value: number): number {
-  return rewrite.constant(TY.I64, value | 0, Math.floor(value / TWO32) | 0);
+function constant64(rewrite: Rewriting, value: f64): number {
+  return rewrite.constant(TY.I64, lowWord(value), highWord(value));
 }
 
 /** Low 32 bits of `wide` shifted right by `count`. */
@@ -103,25 +110,27 @@ function highPart(rewrite: Rewriting, wide: number, count: number, shift: number
   return rewrite.make(WRAP, TY.I32, rewrite.make(shift, TY.I64, wide, rewrite.constant(TY.I64, count, 0)));
 }
 
-/** x ÷ d for unsigned x, where d ≥ 3 is not a power of two. */
+/** x ÷ d for unsigned x, where d, unsigned, is at least 3 and not a power of two. */
 function unsignedQuotient(rewrite: Rewriting, x: number, d: number): number {
   const wide = rewrite.make(EXTEND_U, TY.I64, x);
   const log = 32 - Math.clz32(d - 1);
+  const size = unsigned(d);
+  let bound: f64 = 1;
   // The smallest s for which m = ⌈2^(32+s) ÷ d⌉ is exact for all x: m · d − 2^(32+s) ≤ 2^s.
-  for (let s = 0; s <= log; s++) {
-    const [m, excess] = ceilDivide(s, d);
-    if (excess > 2 ** s) continue;
+  for (let s = 0; s <= log; s++, bound *= 2) {
+    const { m, excess } = ceilDivide(s, size);
+    if (excess > bound) continue;
     if (m < TWO32) return highPart(rewrite, rewrite.make(MUL, TY.I64, wide, constant64(rewrite, m)), 32 + s, SHR_U);
     // x · m = x · (m − 2^32) + x · 2^32: the top 32 bits of the first product plus x are at most 33 bits.
     const product = rewrite.make(MUL, TY.I64, wide, constant64(rewrite, m - TWO32));
     const top = rewrite.make(SHR_U, TY.I64, product, rewrite.constant(TY.I64, 32, 0));
     return highPart(rewrite, rewrite.make(ADD, TY.I64, top, wide), s, SHR_U);
   }
-  throw new Error(`no multiplier for a division by ${d}`);
+  throw new Error("a division has no multiplier");
 }
 
 /** m = ⌈2^(32+s) ÷ d⌉ and m · d − 2^(32+s), exactly, for s ≤ 32. */
-function ceilDivide(s: number, d: number): [number, number] {
+function ceilDivide(s: number, d: f64): Multiplier {
   // Long division of 2^(32+s): 2^32 = m · d + r, then one doubling of m and r per bit of s. All numbers stay below
   // 2^53.
   let m = Math.floor(TWO32 / d);
@@ -134,21 +143,22 @@ function ceilDivide(s: number, d: number): [number, number] {
       m++;
     }
   }
-  return r === 0 ? [m, 0] : [m + 1, d - r];
+  return r === 0 ? { m, excess: 0 } : { m: m + 1, excess: d - r };
 }
 
 /** x ÷ d for signed x, where |d| ≥ 3 is not a power of two. */
 function signedQuotient(rewrite: Rewriting, x: number, d: number): number {
-  const size = Math.abs(d);
+  const size: f64 = Math.abs(d);
   const wide = rewrite.make(EXTEND_S, TY.I64, x);
   const sign = rewrite.make(SHR_S, TY.I32, x, rewrite.constant(TY.I32, 31, 0));
   // |x| ≤ 2^31, so m · size − 2^(32+s) ≤ 2^(s+1) is enough, and m < 2^32 for the smallest such s.
-  for (let s = 0; s < 32; s++) {
-    const [m, excess] = ceilDivide(s, size);
-    if (excess > 2 ** (s + 1)) continue;
+  let bound: f64 = 2;
+  for (let s = 0; s < 32; s++, bound *= 2) {
+    const { m, excess } = ceilDivide(s, size);
+    if (excess > bound) continue;
     const floor = highPart(rewrite, rewrite.make(MUL, TY.I64, wide, constant64(rewrite, m)), 32 + s, SHR_S);
     // The shift rounded down; towards zero is one more for negative x.
     return d > 0 ? rewrite.make(SUB, TY.I32, floor, sign) : rewrite.make(SUB, TY.I32, sign, floor);
   }
-  throw new Error(`no multiplier for a division by ${d}`);
+  throw new Error("a division has no multiplier");
 }

@@ -13,8 +13,8 @@
  * not to trap.
  */
 import type { Rewriting } from "./rewriting.ts";
-import type { Statistics } from "../statistics.ts";
 import { BUILTIN } from "../abi/builtins.ts";
+import { isBelow, unsigned } from "../base/numbers.ts";
 import { boundsBytes, boundsMemory, type IrFunction, regionClass } from "../ir/function.ts";
 import { DIVISION_CHECK, FLAG, INVERSE, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -72,6 +72,11 @@ export class Gvn implements Rewriting {
   /** Block of each value's definition. */
   home: Int32Array = new Int32Array(1024);
   simplified = 0;
+  /** How many loads got the value of a store. */
+  forwarded = 0;
+  /** How many checks earlier ones implied, and for how many of them the last check was not enough. */
+  covered = 0;
+  coveredByMany = 0;
   /** By hashed load or store: version of its class when it was hashed. */
   #version: Int32Array = new Int32Array(1024);
   #next: Int32Array = new Int32Array(1024);
@@ -84,7 +89,6 @@ export class Gvn implements Rewriting {
   #limit = 0;
   #block = 0;
   #options!: GvnOptions;
-  #statistics!: Statistics;
   /** The last store, if no later instruction can observe it or leave before the next store; its index in the order. */
   #pendingStore = 0;
   #pendingAt = 0;
@@ -93,12 +97,11 @@ export class Gvn implements Rewriting {
   /** Whether an edge was cut. */
   #cut = false;
 
-  /** Numbers the values of `f`. Returns whether edges were cut. */
-  run(f: IrFunction, flow: ControlFlow, options: GvnOptions, statistics: Statistics): boolean {
+  /** Numbers the values of `f` and counts what applied. Returns whether edges were cut. */
+  run(f: IrFunction, flow: ControlFlow, options: GvnOptions): boolean {
     this.f = f;
     this.flow = flow;
     this.#options = options;
-    this.#statistics = statistics;
     this.#reserve(f);
     this.#followParams();
     this.memory.prepare(f, flow);
@@ -107,8 +110,10 @@ export class Gvn implements Rewriting {
     this.#cut = false;
     this.#lastBounds = 0;
     this.simplified = 0;
+    this.forwarded = 0;
+    this.covered = 0;
+    this.coveredByMany = 0;
     this.#sweep();
-    statistics.count("simplify", this.simplified);
     f.sched.set(this.#order.subarray(0, this.#count));
     f.schedCount = this.#count;
     return this.#cut;
@@ -454,7 +459,7 @@ export class Gvn implements Rewriting {
       if (!stored && (op[m] !== o || ty[m] !== ty[i])) continue;
       const offset = at - domIn[home[m]];
       if (offset < 0 || offset >= domSize[home[m]]) continue;
-      if (stored) this.#countKey("store-forward");
+      if (stored) this.forwarded++;
       this.repl[i] = stored ? b[m] : m;
       return;
     }
@@ -485,7 +490,7 @@ export class Gvn implements Rewriting {
     const width = accessBytes(f, i);
     if (width > accessBytes(f, r)) return false;
     if (o === LOAD && op[r] === STORE && t === from) {
-      this.#countKey("store-forward");
+      this.forwarded++;
       this.repl[i] = value;
       return true;
     }
@@ -507,7 +512,7 @@ export class Gvn implements Rewriting {
       this.repl[i] = this.number(i);
       rewritten = true;
     }
-    if (rewritten) this.#countKey("store-forward");
+    if (rewritten) this.forwarded++;
     return rewritten;
   }
 
@@ -583,7 +588,7 @@ export class Gvn implements Rewriting {
     const { op, c, imm } = f;
     const memory = boundsMemory(c[i]);
     const root = this.#rootOf(i);
-    const first = this.#distance, end = first + (imm[i] >>> 0) + boundsBytes(c[i]);
+    const first = this.#distance, end = unsigned(imm[i]) + first + boundsBytes(c[i]);
     const slot = hashOf(BOUNDS, 0, root, 0, memory, 0) & this.#mask;
     if (this.#options.boundsFacts) {
       const next = this.#next, home = this.home;
@@ -596,10 +601,10 @@ export class Gvn implements Rewriting {
         const offset = at - domIn[home[m]];
         if (offset < 0 || offset >= domSize[home[m]]) continue;
         if (this.#distance <= first) below = m;
-        if (this.#distance + (imm[m] >>> 0) + boundsBytes(c[m]) >= end) above = m;
+        if (unsigned(imm[m]) + this.#distance + boundsBytes(c[m]) >= end) above = m;
         if (below === 0 || above === 0) continue;
-        if (below !== this.#lastBounds || above !== below) this.#countKey("multi-bounds-cert");
-        this.#countKey("bounds-facts");
+        if (below !== this.#lastBounds || above !== below) this.coveredByMany++;
+        this.covered++;
         return;
       }
       next[i] = this.#buckets[slot];
@@ -694,16 +699,12 @@ export class Gvn implements Rewriting {
     const known = this.facts.constantOf(a[i]);
     const count = c[i];
     if (known === 0 && count > 1) return;
-    const value = known === 0 ? 0 : f.imm[known] >>> 0;
-    const taken = b[i] + Math.min(value, count - 1);
+    const value = known === 0 ? 0 : f.imm[known];
+    const taken = b[i] + (isBelow(value, count) ? value : count - 1);
     for (let e = b[i], end = e + count; e < end; e++) if (e !== taken) cutEdge(f, e);
     this.#cut = true;
     op[i] = JUMP;
     a[i] = taken;
     b[i] = c[i] = 0;
-  }
-
-  #countKey(key: string): void {
-    this.#statistics.count(key);
   }
 }

@@ -9,6 +9,7 @@
  * (`extensions`). The bound of k comes from a test that is made in every iteration and that ends the loop when an
  * affine value reaches a loop-invariant one.
  */
+import { type f64, lowWord, unsigned } from "../base/numbers.ts";
 import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
 import { INVERSE, MIRROR, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -19,7 +20,7 @@ const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S } = OP;
 /**
  * Larger steps, and addresses farther from their common base, are left alone: products with these limits fit 64 bits.
  */
-const MAX_STEP = 1 << 16, MAX_DISTANCE = 2 ** 31;
+const MAX_STEP: f64 = 65536, MAX_DISTANCE: f64 = 2147483648;
 /** Depth to which operands are followed. */
 const MAX_DEPTH = 12;
 
@@ -27,11 +28,11 @@ const MAX_DEPTH = 12;
 export interface Group {
   /** The value to which the addresses add constants; affine with `step`. */
   readonly root: number;
-  readonly step: number;
+  readonly step: f64;
   readonly memory: number;
   /** Lowest address, and end of the access that ends last, as distances from the root. */
-  low: number;
-  end: number;
+  low: f64;
+  end: f64;
   /** Whether the test precedes every access in each iteration. */
   tested: boolean;
 }
@@ -46,7 +47,25 @@ export interface Test {
   readonly x: number;
   /** 0: the constant 0 of x's type. */
   readonly y: number;
-  readonly step: number;
+  readonly step: f64;
+}
+
+/** A test, and the block that it ends. */
+interface FoundTest {
+  readonly test: Test;
+  readonly block: number;
+}
+
+/** The groups of checked addresses, and the checks that they cover. */
+interface Accesses {
+  readonly groups: Group[];
+  readonly checks: Set<number>;
+}
+
+/** A value, and the constant that is added to it. */
+interface Sum {
+  readonly root: number;
+  readonly distance: f64;
 }
 
 /** The analysis of one loop at a time, selected by `begin`. */
@@ -57,7 +76,7 @@ export class InductionVariables {
   blocks: number[] = [];
   /** Extensions of affine 32-bit values that `step` took for affine: true only while their operand does not wrap. */
   readonly extensions = new Set<number>();
-  #steps = new Map<number, number>();
+  #steps = new Map<number, f64>();
 
   constructor(readonly f: IrFunction, readonly flow: ControlFlow, readonly home: Int32Array) {
     this.inLoop = new Uint8Array(f.blockCount);
@@ -83,10 +102,9 @@ export class InductionVariables {
   }
 
   /** The change of `v`, an integer, per iteration: 0 if invariant, NaN if it is not a known constant. */
-  step(v: number, depth = MAX_DEPTH): number {
+  step(v: number, depth = MAX_DEPTH): f64 {
     if (!this.defined(v) || this.f.op[v] === CONST) return 0;
-    const known = this.#steps.get(v);
-    if (known !== undefined) return known;
+    if (this.#steps.has(v)) return this.#steps.get(v)!;
     if (depth === 0) return NaN;
     const step = this.#computeStep(v, depth - 1);
     const result = Math.abs(step) <= MAX_STEP ? step : NaN;
@@ -94,7 +112,7 @@ export class InductionVariables {
     return result;
   }
 
-  #computeStep(v: number, depth: number): number {
+  #computeStep(v: number, depth: number): f64 {
     const { op, a, b, imm, ty } = this.f;
     if (ty[v] !== TY.I32 && ty[v] !== TY.I64) return NaN;
     switch (op[v]) {
@@ -105,7 +123,8 @@ export class InductionVariables {
       case SUB:
         return this.step(a[v], depth) - this.step(b[v], depth);
       case SHL:
-        return op[b[v]] === CONST ? this.step(a[v], depth) * 2 ** (imm[b[v]] & (ty[v] === TY.I32 ? 31 : 63)) : NaN;
+        if (op[b[v]] !== CONST) return NaN;
+        return shifted(this.step(a[v], depth), imm[b[v]] & (ty[v] === TY.I32 ? 31 : 63));
       case MUL:
         return this.step(a[v], depth) * this.constant(b[v]);
       case EXTEND_S:
@@ -119,10 +138,10 @@ export class InductionVariables {
   }
 
   /** The constant by which all back edges change parameter `v` of the header. */
-  #stepOfParam(v: number): number {
+  #stepOfParam(v: number): f64 {
     const { f, flow } = this;
     const head = this.blocks[0];
-    let step = NaN;
+    let step: f64 = NaN;
     for (let p = flow.predStart[head]; p < flow.predStart[head + 1]; p++) {
       const e = flow.predEdge[p];
       if (f.edgeFrom[e] < head) continue;
@@ -134,15 +153,15 @@ export class InductionVariables {
   }
 
   /** The value of constant `v` if it fits 32 bits, else NaN. */
-  constant(v: number): number {
+  constant(v: number): f64 {
     const { op, ty, c, imm } = this.f;
     return op[v] === CONST && (ty[v] === TY.I32 || c[v] === imm[v] >> 31) ? imm[v] : NaN;
   }
 
   /** Splits `v` into a value (`root`) and a constant that is added to it (`distance`). */
-  split(v: number): { root: number; distance: number } {
+  split(v: number): Sum {
     const { op, a, b } = this.f;
-    let distance = 0;
+    let distance: f64 = 0;
     for (let n = 0; n < MAX_DEPTH && op[v] === ADD; n++) {
       const sum = distance + this.constant(b[v]);
       if (!(Math.abs(sum) < MAX_DISTANCE)) break;
@@ -153,7 +172,7 @@ export class InductionVariables {
   }
 
   /** The first test that bounds the iteration count, and its block. */
-  findTest(): { test: Test; block: number } | undefined {
+  findTest(): FoundTest | undefined {
     const { f, flow } = this;
     const head = this.blocks[0];
     for (const k of this.blocks) {
@@ -166,7 +185,8 @@ export class InductionVariables {
         const from = f.edgeFrom[flow.predEdge[p]];
         always = from < head || flow.dominates(k, from);
       }
-      const test = always ? this.#testOf(f.a[last], stays) : undefined;
+      if (!always) continue;
+      const test = this.#testOf(f.a[last], stays);
       if (test !== undefined) return { test, block: k };
     }
     return undefined;
@@ -176,15 +196,20 @@ export class InductionVariables {
   #testOf(v: number, sense: boolean): Test | undefined {
     const { op, a, b } = this.f;
     const o = op[v];
-    if (o < EQ || o > GE_U) return sense ? this.#test(NE, v, 0) : undefined;
+    if (o < EQ || o > GE_U) {
+      if (!sense) return undefined;
+      return this.#test(NE, v, 0);
+    }
     const compare = sense ? o : INVERSE[o];
-    return this.#test(compare, a[v], b[v]) ?? this.#test(MIRROR[compare], b[v], a[v]);
+    const test = this.#test(compare, a[v], b[v]);
+    if (test !== undefined) return test;
+    return this.#test(MIRROR[compare], b[v], a[v]);
   }
 
   #test(compare: number, x: number, y: number): Test | undefined {
     const step = this.step(x);
-    const size = Math.abs(step);
-    if (!(size > 0) || (y !== 0 && this.step(y) !== 0)) return undefined;
+    if (!(Math.abs(step) > 0) || (y !== 0 && this.step(y) !== 0)) return undefined;
+    const size = lowWord(Math.abs(step));
     // NE holds until x equals y. Since x wraps, only a step that is a power of two is certain to reach every y whose
     // distance it divides.
     if (compare === NE && (size & (size - 1)) !== 0) return undefined;
@@ -195,7 +220,7 @@ export class InductionVariables {
   }
 
   /** The groups of checked addresses, at most `most`, and the checks that each covers; `block` is where the test is. */
-  findGroups(block: number, most: number): { groups: Group[]; checks: Set<number> } {
+  findGroups(block: number, most: number): Accesses {
     const { f, flow } = this;
     const groups: Group[] = [], checks = new Set<number>();
     for (const k of this.blocks) {
@@ -205,17 +230,17 @@ export class InductionVariables {
         if (f.op[i] !== BOUNDS) continue;
         const { root, distance } = this.split(f.a[i]);
         const step = this.step(root), memory = boundsMemory(f.c[i]);
-        const end = distance + (f.imm[i] >>> 0) + boundsBytes(f.c[i]);
+        const end = distance + unsigned(f.imm[i]) + boundsBytes(f.c[i]);
         if (Number.isNaN(step)) continue;
-        let group = groups.find((g) => g.root === root && g.memory === memory);
-        if (group === undefined) {
-          if (groups.length === most) continue;
-          group = { root, step, memory, low: distance, end, tested };
-          groups.push(group);
+        const at = indexOfGroup(groups, root, memory);
+        if (at === groups.length) {
+          if (at === most) continue;
+          groups.push({ root, step, memory, low: distance, end, tested });
         }
+        const group = groups[at];
         group.low = Math.min(group.low, distance);
         group.end = Math.max(group.end, end);
-        group.tested &&= tested;
+        if (!tested) group.tested = false;
         checks.add(i);
       }
     }
@@ -230,12 +255,27 @@ export class InductionVariables {
       const last = f.sched[f.blockEnd[k] - 1];
       for (let n = successorCount(f, last) - 1; n >= 0; n--) found.add(f.edgeTo[successorAt(f, last, n)]);
     }
-    return [...found].filter((x) => {
+    const exits: number[] = [];
+    for (const x of found) {
       let dedicated = this.inLoop[x] === 0;
       for (let p = flow.predStart[x]; p < flow.predStart[x + 1] && dedicated; p++) {
         dedicated = this.inLoop[f.edgeFrom[flow.predEdge[p]]] === 1;
       }
-      return dedicated;
-    });
+      if (dedicated) exits.push(x);
+    }
+    return exits;
   }
+}
+
+/** The index of the group of `root` in `memory`; the length of `groups` if there is none. */
+function indexOfGroup(groups: readonly Group[], root: number, memory: number): number {
+  let at = 0;
+  while (at < groups.length && (groups[at].root !== root || groups[at].memory !== memory)) at++;
+  return at;
+}
+
+/** `x` times 2 to the power `count`. */
+function shifted(x: f64, count: number): f64 {
+  for (let n = 0; n < count; n++) x *= 2;
+  return x;
 }

@@ -21,6 +21,11 @@ const { BRANCH, CONST, EQ, JUMP, NE, PARAM, SWITCH, UNWOUND } = OP;
 /** Most instructions of a candidate after its parameters: a zero, a comparison with it, the branch. */
 const MAX_INSTRUCTIONS = 3;
 
+/** Room for copied arguments. */
+interface Room {
+  left: number;
+}
+
 /** Threads branches of `f`. Returns how many blocks were threaded. */
 export function threadJumps(f: IrFunction, scratch: Scratch): number {
   const last = lastCandidate(f);
@@ -31,7 +36,7 @@ export function threadJumps(f: IrFunction, scratch: Scratch): number {
   linkEdges(f, first, next);
   const { op, sched, blockStart, edgeArgs } = f;
   // Copied arguments must not make a function much larger than it was.
-  const room = { left: f.count + 256 };
+  const room: Room = { left: f.count + 256 };
   let threaded = 0;
   // Backwards, so that a chain of such blocks is followed to its end.
   for (let k = last; k > 0; k--) {
@@ -109,27 +114,35 @@ function linkEdges(f: IrFunction, first: Int32Array, next: Int32Array): void {
 
 /** Whether the values of block `k` are used only inside it. */
 function usedInside(f: IrFunction, k: number, uses: Int32Array): boolean {
-  const { a, b, c, op, sched, pool, edgeTo, edgeArgs, blockParams } = f;
+  const { a, b, c, op, sched, blockParams } = f;
   const start = f.blockStart[k], end = f.blockEnd[k];
   let outside = 0;
   for (let s = start; s < end - 1; s++) outside += uses[sched[s]];
-  const inside = (v: number) => {
-    for (let s = start; s < end - 1; s++) if (sched[s] === v) outside--;
-  };
   for (let s = start + blockParams[k]; s < end; s++) {
     const i = sched[s];
     const mask = OP_VALUE_MASK[op[i]];
-    if (mask & 1) inside(a[i]);
-    if (mask & 2) inside(b[i]);
+    if ((mask & 1) !== 0 && isComputedIn(f, k, a[i])) outside--;
+    if ((mask & 2) !== 0 && isComputedIn(f, k, b[i])) outside--;
   }
   const branch = sched[end - 1];
-  for (const e of [b[branch], c[branch]]) {
-    for (let p = edgeArgs[e], stop = p + blockParams[edgeTo[e]]; p < stop; p++) {
-      // A constant of the block cannot be passed on by others.
-      if (op[pool[p]] !== CONST) inside(pool[p]);
-    }
+  return outside === passedOn(f, k, b[branch]) + passedOn(f, k, c[branch]);
+}
+
+/** Whether block `k` computes `v`, or has it as a parameter. */
+function isComputedIn(f: IrFunction, k: number, v: number): boolean {
+  const { sched } = f;
+  for (let s = f.blockStart[k], end = f.blockEnd[k] - 1; s < end; s++) if (sched[s] === v) return true;
+  return false;
+}
+
+/** How many values of block `k` edge `e` passes. Constants do not count: no other block passes one of this block. */
+function passedOn(f: IrFunction, k: number, e: number): number {
+  const { op, pool } = f;
+  let count = 0;
+  for (let p = f.edgeArgs[e], end = p + f.blockParams[f.edgeTo[e]]; p < end; p++) {
+    if (op[pool[p]] !== CONST && isComputedIn(f, k, pool[p])) count++;
   }
-  return outside === 0;
+  return count;
 }
 
 /** Redirects edge `e` past block `k`, whose branch parameter `n` decides. Returns false if the edge must stay. */
@@ -139,7 +152,7 @@ function threadEdge(
   e: number,
   n: number,
   uses: Int32Array,
-  room: { left: number },
+  room: Room,
 ): boolean {
   const { op, a, b, c, imm, sched, blockEnd, blockParams } = f;
   const branch = sched[blockEnd[k] - 1];

@@ -98,6 +98,14 @@ class Prechecks {
   readonly #copies = new Map<number, number>();
   /** Constants of the loop that are used after it. */
   readonly #constants = new Set<number>();
+  /** The exits of the loop; by exit, the loop's values that are used in the blocks it dominates. */
+  #exits: number[] = [];
+  #uses = new Map<number, Set<number>>();
+  /** Whether an exit dominates every use of the loop's values. */
+  #dominated = true;
+  /** Whether uses are collected; else they are replaced, by value. */
+  #collecting = false;
+  #replacements = new Map<number, number>();
 
   constructor(f: IrFunction, flow: ControlFlow) {
     this.#f = f;
@@ -115,62 +123,85 @@ class Prechecks {
     let size = 0;
     for (const k of induction.blocks) size += this.#f.blockEnd[k] - this.#f.blockStart[k];
     if (checks.size < 2 || size > this.#growth) return;
-    const uses = this.#usesBehind(induction.exits());
-    if (uses === undefined) return;
+    if (!this.#findUses()) return;
     this.#beginLoop(head);
     const conditions = new VersioningConditions(this.#f, induction, this.#entryEdge());
     conditions.make(found.test, groups);
     if (conditions.refused || conditions.tests.length === 0) return;
     this.#growth -= size;
     this.removed += checks.size;
-    this.#addExitParameters(uses, this.#copyLoop(conditions.tests, checks));
+    this.#addExitParameters(this.#copyLoop(conditions.tests, checks));
   }
 
   // Values used after the loop.
 
   /**
-   * By exit: the loop's values that are used in the blocks it dominates. Undefined if a block that no exit dominates
-   * uses one, or if too many exits do.
+   * Finds the loop's values that are used after it. Returns false if a block that no exit dominates uses one, or if too
+   * many exits do.
    */
-  #usesBehind(exits: readonly number[]): Map<number, Set<number>> | undefined {
-    const induction = this.#induction, flow = this.#flow;
-    const uses = new Map<number, Set<number>>();
+  #findUses(): boolean {
+    const induction = this.#induction;
+    this.#exits = induction.exits();
+    this.#uses.clear();
     this.#constants.clear();
-    let dominated = true;
-    const note = (v: number, k: number) => {
-      if (!induction.defined(v)) return;
-      if (this.#f.op[v] === CONST) {
-        this.#constants.add(v);
-        return;
-      }
-      const x = exits.find((exit) => flow.dominates(exit, k));
-      if (x === undefined) dominated = false;
-      else uses.set(x, (uses.get(x) ?? new Set()).add(v));
-    };
-    for (let k = induction.blocks[0] + 1; k < induction.inLoop.length && dominated; k++) {
-      if (induction.inLoop[k] === 0) this.#eachUse(k, (v) => (note(v, k), v));
+    this.#dominated = true;
+    this.#collecting = true;
+    for (let k = induction.blocks[0] + 1; k < induction.inLoop.length && this.#dominated; k++) {
+      if (induction.inLoop[k] === 0) this.#eachUse(k);
     }
-    return dominated && uses.size <= MAX_EXITS ? uses : undefined;
+    this.#collecting = false;
+    return this.#dominated && this.#uses.size <= MAX_EXITS;
   }
 
-  /** Replaces the operands of block `k`, arguments of its edges included. */
-  #eachUse(k: number, replace: (v: number) => number): void {
-    const f = this.#f;
-    const { op, a, b, c } = f;
-    const list = this.#lists.get(k) ?? f.sched.subarray(f.blockStart[k] + f.blockParams[k], f.blockEnd[k]);
-    for (const i of list) {
-      const mask = OP_VALUE_MASK[op[i]];
-      if (mask & 1) a[i] = replace(a[i]);
-      if (mask & 2) b[i] = replace(b[i]);
-      if (mask & 4) c[i] = replace(c[i]);
-      if (OP_HAS_LIST[op[i]]) { for (let p = a[i]; p < a[i] + b[i]; p++) f.pool[p] = replace(f.pool[p]); }
+  /** Notes that block `k` uses `v`. */
+  #note(v: number, k: number): void {
+    if (!this.#induction.defined(v)) return;
+    if (this.#f.op[v] === CONST) {
+      this.#constants.add(v);
+      return;
     }
-    const last = list[list.length - 1];
+    for (const x of this.#exits) {
+      if (!this.#flow.dominates(x, k)) continue;
+      if (!this.#uses.has(x)) this.#uses.set(x, new Set<number>());
+      this.#uses.get(x)!.add(v);
+      return;
+    }
+    this.#dominated = false;
+  }
+
+  /** The value in the place of `v` in block `k`. */
+  #use(v: number, k: number): number {
+    if (!this.#collecting) return this.#replacements.get(v) ?? v;
+    this.#note(v, k);
+    return v;
+  }
+
+  /** Collects or replaces the operands of block `k`, arguments of its edges included. */
+  #eachUse(k: number): void {
+    const f = this.#f;
+    let last = f.sched[f.blockEnd[k] - 1];
+    if (this.#lists.has(k)) {
+      const list = this.#lists.get(k)!;
+      for (const i of list) this.#eachOperand(i, k);
+      last = list[list.length - 1];
+    } else {
+      for (let s = f.blockStart[k] + f.blockParams[k]; s < f.blockEnd[k]; s++) this.#eachOperand(f.sched[s], k);
+    }
     for (let n = successorCount(f, last) - 1; n >= 0; n--) {
       const e = successorAt(f, last, n);
       const args = f.edgeArgs[e];
-      for (let p = args; p < args + f.blockParams[f.edgeTo[e]]; p++) f.pool[p] = replace(f.pool[p]);
+      for (let p = args; p < args + f.blockParams[f.edgeTo[e]]; p++) f.pool[p] = this.#use(f.pool[p], k);
     }
+  }
+
+  #eachOperand(i: number, k: number): void {
+    const f = this.#f;
+    const { op, a, b, c } = f;
+    const mask = OP_VALUE_MASK[op[i]];
+    if (mask & 1) a[i] = this.#use(a[i], k);
+    if (mask & 2) b[i] = this.#use(b[i], k);
+    if (mask & 4) c[i] = this.#use(c[i], k);
+    if (OP_HAS_LIST[op[i]]) { for (let p = a[i]; p < a[i] + b[i]; p++) f.pool[p] = this.#use(f.pool[p], k); }
   }
 
   #beginLoop(head: number): void {
@@ -208,30 +239,54 @@ class Prechecks {
 
   /** Copies the loop without `checks`, puts the tests in front; returns the edges of the copy that leave it. */
   #copyLoop(conditions: readonly Condition[], checks: ReadonlySet<number>): number[] {
-    const f = this.#f, { blocks } = this.#induction;
+    const f = this.#f;
     const entry = this.#entryEdge();
-    const tests = conditions.slice(1).map(() => this.#block(this.#front, 0));
+    // The blocks in front of the loop: the tests but the first, which the block in front makes; then the copy.
+    const before: number[] = [], twin = new Map<number, number>();
+    for (let n = 1; n < conditions.length; n++) before.push(this.#block(this.#front, 0));
     const fast = this.#block(this.#front, 0);
-    const twin = new Map(blocks.map((k) => [k, this.#block(k, f.blockFlags[k])]));
+    before.push(fast);
+    for (const k of this.#induction.blocks) {
+      const copy = this.#block(k, f.blockFlags[k]);
+      twin.set(k, copy);
+      before.push(copy);
+    }
     const slow = this.#block(this.#front, 0);
-    this.#before.set(this.#head, [...tests, fast, ...twin.values(), slow]);
+    before.push(slow);
+    this.#before.set(this.#head, before);
 
     const jump = f.sched[f.blockEnd[this.#front] - 1];
-    const own = this.#lists.get(this.#front) ??
-      [...f.sched.subarray(f.blockStart[this.#front] + f.blockParams[this.#front], f.blockEnd[this.#front])];
-    own.pop();
-    this.#lists.set(this.#front, own);
-    conditions.forEach(({ list, condition }, n) => {
-      const from = n === 0 ? this.#front : tests[n - 1];
-      const yes = f.addEdge(from, tests[n] ?? fast, 0), no = f.addEdge(from, slow, 0);
-      this.#lists.get(from)!.push(...list, f.append(BRANCH, TY.NONE, condition, yes, no, BRANCH_HINT.LIKELY));
-    });
+    this.#ownList(this.#front).pop();
+    let from = this.#front;
+    for (let n = 0; n < conditions.length; n++) {
+      const { list, condition } = conditions[n];
+      const yes = f.addEdge(from, before[n], 0), no = f.addEdge(from, slow, 0);
+      const test = this.#lists.get(from)!;
+      for (const i of list) test.push(i);
+      test.push(f.append(BRANCH, TY.NONE, condition, yes, no, BRANCH_HINT.LIKELY));
+      from = before[n];
+    }
     f.edgeFrom[entry] = slow;
     this.#lists.get(slow)!.push(jump);
     this.#lists.get(fast)!.push(
       f.append(JUMP, TY.NONE, this.#edgeLike(entry, fast, twin.get(this.#head)!), 0, 0, 0),
     );
     return this.#copyBlocks(checks, twin);
+  }
+
+  /** The instructions of block `k` as a list that can change. */
+  #ownList(k: number): number[] {
+    if (this.#lists.has(k)) return this.#lists.get(k)!;
+    const f = this.#f;
+    const list: number[] = [];
+    for (let s = f.blockStart[k] + f.blockParams[k]; s < f.blockEnd[k]; s++) list.push(f.sched[s]);
+    this.#lists.set(k, list);
+    return list;
+  }
+
+  /** The copy of `v`, or `v` itself if it has none or is no value. */
+  #copied(v: number, isValue: boolean): number {
+    return isValue ? this.#copies.get(v) ?? v : v;
   }
 
   #copyBlocks(checks: ReadonlySet<number>, twin: ReadonlyMap<number, number>): number[] {
@@ -244,15 +299,10 @@ class Prechecks {
         const i = f.sched[s];
         if (checks.has(i)) continue;
         const mask = OP_VALUE_MASK[f.op[i]];
-        const operand = (v: number, bit: number) => (mask & bit) !== 0 ? copies.get(v) ?? v : v;
-        const copy = f.append(
-          f.op[i],
-          f.ty[i],
-          operand(f.a[i], 1),
-          operand(f.b[i], 2),
-          operand(f.c[i], 4),
-          f.imm[i],
-        );
+        const a = this.#copied(f.a[i], (mask & 1) !== 0);
+        const b = this.#copied(f.b[i], (mask & 2) !== 0);
+        const c = this.#copied(f.c[i], (mask & 4) !== 0);
+        const copy = f.append(f.op[i], f.ty[i], a, b, c, f.imm[i]);
         f.pos[copy] = f.pos[i];
         f.site[copy] = f.site[i];
         copies.set(i, copy);
@@ -260,13 +310,14 @@ class Prechecks {
       }
     }
     for (const [k, to] of twin) {
-      const end = f.sched[f.blockEnd[k] - 1], copy = this.#lists.get(to)!.at(-1)!;
+      const list = this.#lists.get(to)!;
+      const end = f.sched[f.blockEnd[k] - 1], copy = list[list.length - 1];
       const edges: number[] = [];
       for (let n = 0; n < successorCount(f, end); n++) {
         const e = successorAt(f, end, n);
-        const inside = twin.get(f.edgeTo[e]);
-        edges.push(this.#edgeLike(e, to, inside ?? f.edgeTo[e]));
-        if (inside === undefined) leaving.push(edges[n]);
+        const target = f.edgeTo[e];
+        edges.push(this.#edgeLike(e, to, twin.get(target) ?? target));
+        if (!twin.has(target)) leaving.push(edges[n]);
       }
       if (f.op[end] === JUMP) f.a[copy] = edges[0];
       else {
@@ -278,37 +329,52 @@ class Prechecks {
   }
 
   /** Gives the exits parameters for the values used after the loop. `leaving` are the edges that leave the copy. */
-  #addExitParameters(uses: ReadonlyMap<number, ReadonlySet<number>>, leaving: readonly number[]): void {
+  #addExitParameters(leaving: readonly number[]): void {
     const f = this.#f, flow = this.#flow;
     this.#shareConstants();
-    for (const [x, values] of uses) {
-      const wanted = [...values], params = new Map<number, number>();
+    for (const [x, values] of this.#uses) {
+      const wanted: number[] = [], params: number[] = [];
       const count = f.blockParams[x];
-      wanted.forEach((v, n) => params.set(v, f.append(PARAM, f.ty[v], 0, 0, 0, count + n)));
-      for (let k = x; k < this.#induction.inLoop.length; k++) {
-        if (flow.dominates(x, k)) this.#eachUse(k, (v) => params.get(v) ?? v);
+      this.#replacements.clear();
+      for (const v of values) {
+        const param = f.append(PARAM, f.ty[v], 0, 0, 0, count + wanted.length);
+        this.#replacements.set(v, param);
+        wanted.push(v);
+        params.push(param);
       }
-      this.#params.set(x, [...params.values()]);
-      const extend = (e: number, value: (v: number) => number) => {
-        const args = f.allocPool(count + wanted.length);
-        f.pool.copyWithin(args, f.edgeArgs[e], f.edgeArgs[e] + count);
-        wanted.forEach((v, n) => f.pool[args + count + n] = value(v));
-        f.edgeArgs[e] = args;
-      };
-      for (let p = flow.predStart[x]; p < flow.predStart[x + 1]; p++) extend(flow.predEdge[p], (v) => v);
-      for (const e of leaving) if (f.edgeTo[e] === x) extend(e, (v) => this.#copies.get(v)!);
+      for (let k = x; k < this.#induction.inLoop.length; k++) if (flow.dominates(x, k)) this.#eachUse(k);
+      this.#params.set(x, params);
+      for (let p = flow.predStart[x]; p < flow.predStart[x + 1]; p++) {
+        this.#addArguments(flow.predEdge[p], count, wanted, false);
+      }
+      for (const e of leaving) if (f.edgeTo[e] === x) this.#addArguments(e, count, wanted, true);
     }
+  }
+
+  /** Adds `values`, or their copies, to the `count` arguments of edge `e`. */
+  #addArguments(e: number, count: number, values: readonly number[], areCopies: boolean): void {
+    const f = this.#f;
+    const args = f.allocPool(count + values.length);
+    f.pool.copyWithin(args, f.edgeArgs[e], f.edgeArgs[e] + count);
+    for (let n = 0; n < values.length; n++) f.pool[args + count + n] = this.#copied(values[n], areCopies);
+    f.edgeArgs[e] = args;
   }
 
   /** Copies constants of the loop that are used after it to the block in front of it, for those uses. */
   #shareConstants(): void {
     if (this.#constants.size === 0) return;
     const f = this.#f, induction = this.#induction;
-    const shared = new Map<number, number>();
-    for (const v of this.#constants) shared.set(v, f.append(CONST, f.ty[v], 0, 0, f.c[v], f.imm[v]));
-    this.#lists.get(this.#front)!.unshift(...shared.values());
+    const list: number[] = [];
+    this.#replacements.clear();
+    for (const v of this.#constants) {
+      const shared = f.append(CONST, f.ty[v], 0, 0, f.c[v], f.imm[v]);
+      this.#replacements.set(v, shared);
+      list.push(shared);
+    }
+    for (const i of this.#ownList(this.#front)) list.push(i);
+    this.#lists.set(this.#front, list);
     for (let k = this.#head + 1; k < induction.inLoop.length; k++) {
-      if (induction.inLoop[k] === 0) this.#eachUse(k, (v) => shared.get(v) ?? v);
+      if (induction.inLoop[k] === 0) this.#eachUse(k);
     }
   }
 
@@ -321,13 +387,13 @@ class Prechecks {
   #orderBlocks(blocks: readonly number[], order: number[]): void {
     const { loopOf, loopEnd } = this.#flow;
     for (let n = 0; n < blocks.length; n++) {
-      const k = blocks[n], before = this.#before.get(k);
-      if (before === undefined) {
+      const k = blocks[n];
+      if (!this.#before.has(k)) {
         order.push(k);
         continue;
       }
       const left: number[] = [];
-      order.push(...before);
+      for (const added of this.#before.get(k)!) order.push(added);
       for (; n < blocks.length && blocks[n] < loopEnd[k]; n++) {
         (loopOf[blocks[n]] === k ? order : left).push(blocks[n]);
       }
@@ -339,29 +405,38 @@ class Prechecks {
   /** Inserts the new blocks at their positions, and rebuilds the order. */
   finish(): void {
     const f = this.#f;
-    const order: number[] = [];
-    this.#orderBlocks(Array.from(this.#induction.inLoop, (_, k) => k), order);
-    const number = new Int32Array(f.blockCount);
-    order.forEach((k, n) => number[k] = n);
-    const sched: number[] = [];
-    const columns = order.map((k) => {
-      const start = sched.length;
-      const old = f.sched.subarray(f.blockStart[k], f.blockEnd[k]);
-      const list = this.#lists.get(k);
-      const added = this.#params.get(k) ?? [];
-      const params = f.blockParams[k];
-      if (k < this.#induction.inLoop.length) sched.push(...old.subarray(0, params), ...added);
-      sched.push(...list ?? old.subarray(params));
-      return [start, sched.length, params + added.length, f.blockFlags[k], f.blockDepth[k]] as const;
-    });
-    columns.forEach(([start, end, params, flags, depth], n) => {
-      f.blockStart[n] = start;
-      f.blockEnd[n] = end;
-      f.blockParams[n] = params;
-      f.blockFlags[n] = flags;
-      f.blockDepth[n] = depth;
-      f.layout[n] = n;
-    });
+    const before = this.#induction.inLoop.length;
+    const blocks: number[] = [], order: number[] = [];
+    for (let k = 0; k < before; k++) blocks.push(k);
+    this.#orderBlocks(blocks, order);
+    const count = order.length;
+    const number = new Int32Array(f.blockCount), sched: number[] = [];
+    const blockStart = new Int32Array(count), blockEnd = new Int32Array(count), blockParams = new Int32Array(count);
+    const blockFlags = new Int32Array(count), blockDepth = new Int32Array(count);
+    for (let n = 0; n < count; n++) {
+      const k = order[n];
+      number[k] = n;
+      blockStart[n] = sched.length;
+      blockParams[n] = f.blockParams[k];
+      blockFlags[n] = f.blockFlags[k];
+      blockDepth[n] = f.blockDepth[k];
+      const params = f.blockStart[k] + f.blockParams[k];
+      if (k < before) { for (let s = f.blockStart[k]; s < params; s++) sched.push(f.sched[s]); }
+      if (this.#params.has(k)) {
+        const added = this.#params.get(k)!;
+        for (const param of added) sched.push(param);
+        blockParams[n] += added.length;
+      }
+      if (this.#lists.has(k)) { for (const i of this.#lists.get(k)!) sched.push(i); }
+      else for (let s = params; s < f.blockEnd[k]; s++) sched.push(f.sched[s]);
+      blockEnd[n] = sched.length;
+    }
+    f.blockStart.set(blockStart);
+    f.blockEnd.set(blockEnd);
+    f.blockParams.set(blockParams);
+    f.blockFlags.set(blockFlags);
+    f.blockDepth.set(blockDepth);
+    for (let n = 0; n < count; n++) f.layout[n] = n;
     for (let e = 0; e < f.edgeCount; e++) {
       if (f.edgeFrom[e] < 0) continue;
       f.edgeFrom[e] = number[f.edgeFrom[e]];

@@ -10,6 +10,7 @@
  * version is always 0.
  */
 import { grown } from "../base/columns.ts";
+import { unsigned } from "../base/numbers.ts";
 import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction, regionClass } from "../ir/function.ts";
 import { ACCESS_BYTES, FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BYTES } from "../ir/types.ts";
@@ -202,7 +203,7 @@ export class MemoryState {
     for (let s = 0; s < slots; s++) if (this.#classOf[s] !== kept || s === this.#limit - 1) version[s] = counter;
     let count = 0;
     for (let n = 0; n < this.recentCount; n++) {
-      const aliasClass = f.c[recent[n]] >>> 8;
+      const aliasClass = regionClass(f.c[recent[n]]);
       if (aliasClass === CLASS_CONSTANT || aliasClass === kept) recent[count++] = recent[n];
     }
     this.recentCount = count;
@@ -218,12 +219,12 @@ export class MemoryState {
     if (aliasClass !== CLASS_CONSTANT) this.version[this.#slot(aliasClass)] = ++this.#counter;
     const { a, c, imm } = f;
     const recent = this.recent;
-    const base = a[i], word = c[i], first = imm[i] >>> 0;
+    const base = a[i], word = c[i], first = unsigned(imm[i]);
     let count = 0;
     for (let n = 0; n < this.recentCount; n++) {
       const r = recent[n];
       if (c[r] === word) {
-        const at = imm[r] >>> 0;
+        const at = unsigned(imm[r]);
         if (a[r] !== base || (at < first + bytes && first < at + accessBytes(f, r))) continue;
       } else if (regionClass(c[r]) === aliasClass) continue;
       recent[count++] = r;

@@ -18,6 +18,7 @@
  * Invariant: no later pass adds a use that reads the bits of a NaN. The pass runs after all that move or forward
  * values.
  */
+import { type f64, lowWord, unsigned } from "../base/numbers.ts";
 import { canonicalizedBy, NARROW_LANES, WIDE_LANES } from "../ir/canonical_nan.ts";
 import { BLOCK_LOOP, type IrFunction } from "../ir/function.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
@@ -67,8 +68,8 @@ function widthOf(shape: number): number {
   return shape === SHAPE.F64X2 ? WIDE_LANES : shape === SHAPE.F32X4 ? NARROW_LANES : BOTH;
 }
 
-/** Visits a value that block `k` reads: its place in a column, and the demand on it. */
-type Visit = (column: Int32Array, at: number, bits: number, k: number) => void;
+/** What a visit of all reads does. */
+const DEMAND = 0, FIND_RAW = 1, REPLACE = 2;
 
 class NanBits {
   readonly #f: IrFunction;
@@ -80,12 +81,14 @@ class NanBits {
   /** The same after the removal. */
   readonly #stillClean: Uint8Array;
   /** By width of lanes: the index of the vector constant of a canonicalization. */
-  readonly #canonicalVector: number[] = [];
+  readonly #canonicalVector: Int32Array = new Int32Array(WIDE_LANES + 1);
   /** By parameter and canonicalization: its block. */
   readonly #home: Int32Array;
   /** By value: the value in its place, which differs for canonicalizations that go. */
   readonly #instead: Int32Array;
   #changed = false;
+  /** By raw value and block: the canonicalization to add (see #keyOf). */
+  readonly #added = new Map<f64, number>();
 
   constructor(f: IrFunction, flow: ControlFlow) {
     this.#f = f;
@@ -101,24 +104,18 @@ class NanBits {
   /** Returns the number of canonicalizations that went. */
   run(): number {
     this.#findClean(this.#clean);
-    this.#repeat(() => this.#visitReads((column, at, bits, k) => this.#add(column[at], bits, k)));
+    do {
+      this.#changed = false;
+      this.#visitReads(DEMAND);
+    } while (this.#changed);
     const removed = this.#choose();
     if (removed === 0) return 0;
     this.#findClean(this.#stillClean);
-    const added = this.#canonicalAtReads();
-    this.#visitReads((column, at, bits, k) => {
-      const value = column[at];
-      column[at] = this.#isRawRead(value, bits) ? added.get(this.#keyOf(value, k))! : this.#instead[value];
-    });
-    if (added.size > 0) this.#schedule(added);
+    this.#visitReads(FIND_RAW);
+    this.#appendCanonical();
+    this.#visitReads(REPLACE);
+    if (this.#added.size > 0) this.#schedule();
     return removed;
-  }
-
-  #repeat(step: () => void): void {
-    do {
-      this.#changed = false;
-      step();
-    } while (this.#changed);
   }
 
   // ---- values that are canonical ------------------------------------------------------------------------------------
@@ -137,7 +134,10 @@ class NanBits {
         if (canonicalizedBy(this.#f, sched[s]) !== 0) this.#home[sched[s]] = k;
       }
     }
-    this.#repeat(() => this.#meetArguments(clean));
+    do {
+      this.#changed = false;
+      this.#meetArguments(clean);
+    } while (this.#changed);
   }
 
   #cleanAt(i: number): number {
@@ -150,9 +150,13 @@ class NanBits {
     }
     if (ty[i] === F32) return (imm[i] & 0x7fffffff) <= 0x7f800000 ? BOTH : 0;
     if (ty[i] === F64) return (c[i] & 0x7fffffff) < 0x7ff00000 ? BOTH : 0;
-    return ty[i] === V128 && this.#f.vectors.subarray(imm[i] * 16, imm[i] * 16 + 16).every((byte) => byte === 0)
-      ? BOTH
-      : 0;
+    return ty[i] === V128 && this.#isZeroVector(imm[i]) ? BOTH : 0;
+  }
+
+  #isZeroVector(index: number): boolean {
+    const { vectors } = this.#f;
+    for (let at = index * 16, end = at + 16; at < end; at++) if (vectors[at] !== 0) return false;
+    return true;
   }
 
   #meetArguments(clean: Uint8Array): void {
@@ -202,43 +206,52 @@ class NanBits {
     return blockDepth[k] < blockDepth[this.#home[value]];
   }
 
+  /** Visits a value that block `k` reads: its place in a column, and the demand on it. */
+  #visit(action: number, column: Int32Array, at: number, bits: number, k: number): void {
+    const value = column[at];
+    if (action === DEMAND) this.#add(value, bits, k);
+    else if (action === REPLACE) {
+      column[at] = this.#isRawRead(value, bits) ? this.#added.get(this.#keyOf(value, k))! : this.#instead[value];
+    } else if (this.#isRawRead(value, bits)) this.#added.set(this.#keyOf(value, k), 0);
+  }
+
   /** Visits all operands and arguments, from the last block to the first. */
-  #visitReads(visit: Visit): void {
+  #visitReads(action: number): void {
     const { op, sched, blockStart, blockEnd, blockCount } = this.#f;
     for (let k = blockCount - 1; k >= 0; k--) {
-      this.#visitArguments(k, visit);
+      this.#visitArguments(k, action);
       for (let s = blockEnd[k] - 1; s >= blockStart[k]; s--) {
-        if (op[sched[s]] !== PARAM) this.#visitOperands(sched[s], k, visit);
+        if (op[sched[s]] !== PARAM) this.#visitOperands(sched[s], k, action);
       }
     }
   }
 
-  #visitArguments(k: number, visit: Visit): void {
+  #visitArguments(k: number, action: number): void {
     const { sched, pool, edgeTo, edgeArgs, blockStart, blockEnd, blockParams } = this.#f;
     const last = sched[blockEnd[k] - 1];
     for (let n = successorCount(this.#f, last) - 1; n >= 0; n--) {
       const e = successorAt(this.#f, last, n);
       const to = edgeTo[e];
       for (let p = 0; p < blockParams[to]; p++) {
-        visit(pool, edgeArgs[e] + p, this.#demand[sched[blockStart[to] + p]], k);
+        this.#visit(action, pool, edgeArgs[e] + p, this.#demand[sched[blockStart[to] + p]], k);
       }
     }
   }
 
-  #visitOperands(i: number, k: number, visit: Visit): void {
+  #visitOperands(i: number, k: number, action: number): void {
     const { op, a, b, c, pool } = this.#f;
     const canonical = canonicalizedBy(this.#f, i);
-    if (canonical !== 0) return visit(b, i, this.#demand[i] & ~canonical, k);
+    if (canonical !== 0) return this.#visit(action, b, i, this.#demand[i] & ~canonical, k);
     if (OP_HAS_LIST[op[i]] !== 0) {
-      for (let p = a[i]; p < a[i] + b[i]; p++) visit(pool, p, BOTH, k);
+      for (let p = a[i]; p < a[i] + b[i]; p++) this.#visit(action, pool, p, BOTH, k);
       return;
     }
     const bits = this.#operandDemand(i);
     const mask = OP_VALUE_MASK[op[i]];
-    if (mask & 1) visit(a, i, bits, k);
+    if (mask & 1) this.#visit(action, a, i, bits, k);
     // The sign of the second operand of copysign is that of the result.
-    if (mask & 2) visit(b, i, op[i] === FCOPYSIGN ? BOTH : bits, k);
-    if (mask & 4) visit(c, i, bits, k);
+    if (mask & 2) this.#visit(action, b, i, op[i] === FCOPYSIGN ? BOTH : bits, k);
+    if (mask & 4) this.#visit(action, c, i, bits, k);
   }
 
   /** The demand on the operands of instruction `i`, which has no list. */
@@ -278,15 +291,10 @@ class NanBits {
     return removed;
   }
 
-  /** Appends a canonicalization for each block that reads the bits of a raw value; returns them by key. */
-  #canonicalAtReads(): Map<number, number> {
-    const added = new Map<number, number>();
-    this.#visitReads((column, at, bits, k) => {
-      if (this.#isRawRead(column[at], bits)) added.set(this.#keyOf(column[at], k), 0);
-    });
+  /** Appends a canonicalization for each block that reads the bits of a raw value. */
+  #appendCanonical(): void {
     const { blockCount } = this.#f;
-    for (const key of added.keys()) added.set(key, this.#canonicalOf(Math.floor(key / blockCount)));
-    return added;
+    for (const key of this.#added.keys()) this.#added.set(key, this.#canonicalOf(lowWord(key / blockCount)));
   }
 
   #isRawRead(value: number, bits: number): boolean {
@@ -294,9 +302,9 @@ class NanBits {
   }
 
   /** Raw value `value`, and the block in which it becomes canonical for block `k`. */
-  #keyOf(value: number, k: number): number {
+  #keyOf(value: number, k: number): f64 {
     const isThere = !this.#isMerged(value) || this.#isInside(value, k);
-    return value * this.#f.blockCount + (isThere ? k : this.#home[value]);
+    return unsigned(value) * this.#f.blockCount + (isThere ? k : this.#home[value]);
   }
 
   /** Appends a canonicalization of `given`: a constant, a test and a selection. Returns the last. */
@@ -315,17 +323,28 @@ class NanBits {
   }
 
   /** Puts the new instructions behind the parameters of their blocks. */
-  #schedule(added: ReadonlyMap<number, number>): void {
+  #schedule(): void {
     const f = this.#f;
     const { blockCount } = f;
-    const byBlock: number[][] = Array.from({ length: blockCount }, () => []);
-    for (const [key, canonical] of added) byBlock[key % blockCount].push(canonical - 2, canonical - 1, canonical);
+    // By block: the first of its canonicalizations and, by canonicalization, the next; 0 for none.
+    const first = new Int32Array(blockCount), next = new Int32Array(f.count);
+    const last = new Int32Array(blockCount);
+    for (const [key, canonical] of this.#added) {
+      const k = lowWord(key - unsigned(lowWord(key / blockCount)) * blockCount);
+      if (first[k] === 0) first[k] = canonical;
+      else next[last[k]] = canonical;
+      last[k] = canonical;
+    }
     const order: number[] = [];
     for (let k = 0; k < blockCount; k++) {
       const start = f.blockStart[k], params = start + f.blockParams[k], end = f.blockEnd[k];
       f.blockStart[k] = order.length;
       for (let s = start; s < params; s++) order.push(f.sched[s]);
-      order.push(...byBlock[k]);
+      for (let i = first[k]; i !== 0; i = next[i]) {
+        order.push(i - 2);
+        order.push(i - 1);
+        order.push(i);
+      }
       for (let s = params; s < end; s++) order.push(f.sched[s]);
       f.blockEnd[k] = order.length;
     }

@@ -1,6 +1,6 @@
 /**
  * The optimizer: an IrFunction as translated in, the same function improved out, ready for instruction selection. The
- * list of passes is `optimize`; each comment gives the reason for a pass's place in it.
+ * list of passes is `runPasses`; each comment gives the reason for a pass's place in it.
  */
 import type { IrFunction } from "../ir/function.ts";
 import type { OptimizationSet } from "../optimizations.ts";
@@ -24,10 +24,36 @@ export class OptimizerWorkspace {
   readonly flow: ControlFlow = new ControlFlow();
   readonly gvn: Gvn = new Gvn();
   readonly memory: MemoryState = new MemoryState();
+  /** The counts of the last function. */
+  counts: PassCounts = new PassCounts();
 }
 
 /** A callback that sees the function after each pass: verification and dumps. */
 export type AfterPass = (pass: string, f: IrFunction) => void;
+
+/** The enabled passes, by key of the `optimizations` setting. */
+interface PassOptions {
+  readonly gvn: GvnOptions;
+  /** Key v128-const-cache. */
+  readonly hoistConstants: boolean;
+  /** Key loop-precheck. */
+  readonly versionLoops: boolean;
+  /** Key assoc-tree. */
+  readonly chainTrees: boolean;
+  /** Key tree-order. */
+  readonly orderTrees: boolean;
+  /** Key nan-bits. */
+  readonly reduceNans: boolean;
+}
+
+/** How often the passes over one function applied; those of GVN are its own. */
+class PassCounts {
+  hoistedConstants = 0;
+  removedChecks = 0;
+  chained = 0;
+  swapped = 0;
+  removedNans = 0;
+}
 
 /** Runs all passes over `f` in `workspace`. `statistics` counts, by key, how often an optimization applied. */
 export function optimize(
@@ -37,18 +63,51 @@ export function optimize(
   afterPass?: AfterPass,
   workspace: OptimizerWorkspace = new OptimizerWorkspace(),
 ): void {
-  const { flow, gvn, memory } = workspace;
-  const options: GvnOptions = {
-    simplify: optimizations.simplify,
-    storeForward: optimizations["store-forward"],
-    boundsFacts: optimizations["bounds-facts"],
-    manyBounds: optimizations["multi-bounds-cert"],
+  runPasses(f, passOptions(optimizations), workspace, afterPass);
+  const { gvn, counts } = workspace;
+  statistics.count("simplify", gvn.simplified);
+  statistics.count("store-forward", gvn.forwarded);
+  statistics.count("bounds-facts", gvn.covered);
+  statistics.count("multi-bounds-cert", gvn.coveredByMany);
+  statistics.count("v128-const-cache", counts.hoistedConstants);
+  statistics.count("loop-precheck", counts.removedChecks);
+  statistics.count("assoc-tree", counts.chained);
+  statistics.count("tree-order", counts.swapped);
+  statistics.count("nan-bits", counts.removedNans);
+}
+
+/** The passes that `optimizations` enables. */
+function passOptions(optimizations: OptimizationSet): PassOptions {
+  return {
+    gvn: {
+      simplify: optimizations.simplify,
+      storeForward: optimizations["store-forward"],
+      boundsFacts: optimizations["bounds-facts"],
+      manyBounds: optimizations["multi-bounds-cert"],
+    },
+    hoistConstants: optimizations["v128-const-cache"],
+    versionLoops: optimizations["loop-precheck"],
+    chainTrees: optimizations["assoc-tree"],
+    orderTrees: optimizations["tree-order"],
+    reduceNans: optimizations["nan-bits"],
   };
+}
+
+/** Runs the passes that `options` enables over `f`, and counts in `workspace` how often they applied. */
+function runPasses(
+  f: IrFunction,
+  options: PassOptions,
+  workspace: OptimizerWorkspace,
+  afterPass: AfterPass | undefined,
+): void {
+  const { flow, gvn, memory } = workspace;
+  const counts = new PassCounts();
+  workspace.counts = counts;
   // Before GVN, which then knows the decided condition on each path.
   if (threadJumps(f, flow.scratch) > 0) afterPass?.("jump-threading", f);
   flow.compute(f);
   // GVN first: it finds the constants that make code dead, and the equal arguments that make parameters dead.
-  if (gvn.run(f, flow, options, statistics)) {
+  if (gvn.run(f, flow, options.gvn)) {
     compactBlocks(f, flow.scratch);
     flow.computeLoops(f);
   }
@@ -68,27 +127,22 @@ export function optimize(
       removeDeadCode(f, flow);
       afterPass?.("dead-params", f);
     }
-    const constants = hoistInvariants(f, flow, memory, optimizations["v128-const-cache"]);
-    statistics.count("v128-const-cache", constants);
+    counts.hoistedConstants = hoistInvariants(f, flow, memory, options.hoistConstants);
     afterPass?.("licm", f);
     // After motion, which has hoisted the invariant checks.
-    const removed = optimizations["loop-precheck"] ? versionLoops(f, flow) : 0;
-    if (removed > 0) {
-      statistics.count("loop-precheck", removed);
-      afterPass?.("loop-versioning", f);
-    }
+    if (options.versionLoops) counts.removedChecks = versionLoops(f, flow);
+    if (counts.removedChecks > 0) afterPass?.("loop-versioning", f);
   }
-  if (optimizations["assoc-tree"] || optimizations["tree-order"]) {
-    const { chained, swapped } = reassociate(f, flow.scratch, optimizations["assoc-tree"], optimizations["tree-order"]);
-    statistics.count("assoc-tree", chained);
-    statistics.count("tree-order", swapped);
+  if (options.chainTrees || options.orderTrees) {
+    const { chained, swapped } = reassociate(f, flow.scratch, options.chainTrees, options.orderTrees);
+    counts.chained = chained;
+    counts.swapped = swapped;
     if (chained + swapped > 0) afterPass?.("reassociation", f);
   }
   // After the last pass that moves values: they may give a value another use.
-  if (f.canonicalizes && optimizations["nan-bits"]) {
-    const removed = removeCanonicalizations(f, flow);
-    statistics.count("nan-bits", removed);
-    if (removed > 0) {
+  if (f.canonicalizes && options.reduceNans) {
+    counts.removedNans = removeCanonicalizations(f, flow);
+    if (counts.removedNans > 0) {
       removeDeadCode(f, flow);
       afterPass?.("nan-bits", f);
     }

@@ -30,23 +30,39 @@ const MAX_PROMOTIONS = 16, MAX_TRIES = 64, MAX_LEVELS = 16;
  */
 export function promoteGlobals(f: IrFunction, flow: ControlFlow, memory: MemoryState): number {
   if (flow.loopCount === 0) return 0;
-  let promotion: Promotion | undefined;
+  const first = firstCandidate(f, flow, memory);
+  if (first < 0) return 0;
+  const promotion = new Promotion(f, flow, memory);
   let count = 0;
-  const { op, sched, blockStart, blockEnd, blockCount } = f;
+  const { sched, blockStart, blockEnd, blockCount } = f;
   const { loopOf } = flow;
-  for (let k = 0; k < blockCount && count < MAX_PROMOTIONS; k++) {
+  for (let k = first; k < blockCount && count < MAX_PROMOTIONS; k++) {
     if (loopOf[k] < 0 || memory.loopCalls(loopOf[k])) continue;
     for (let s = blockStart[k]; s < blockEnd[k] && count < MAX_PROMOTIONS; s++) {
       const i = sched[s];
-      if (op[i] !== STORE || !isCell(f, i)) continue;
-      promotion ??= new Promotion(f, flow, memory);
+      if (!storesCell(f, i)) continue;
       if (promotion.tries === MAX_TRIES) break;
       if (promotion.tried(i, loopOf[k])) continue;
       if (promotion.promote(i, loopOf[k])) count++;
     }
   }
-  if (count > 0) promotion!.finish();
+  if (count > 0) promotion.finish();
   return count;
+}
+
+/** The first block of a loop without calls that stores to a cell; −1 for none. */
+function firstCandidate(f: IrFunction, flow: ControlFlow, memory: MemoryState): number {
+  const { sched, blockStart, blockEnd, blockCount } = f;
+  const { loopOf } = flow;
+  for (let k = 0; k < blockCount; k++) {
+    if (loopOf[k] < 0 || memory.loopCalls(loopOf[k])) continue;
+    for (let s = blockStart[k]; s < blockEnd[k]; s++) if (storesCell(f, sched[s])) return k;
+  }
+  return -1;
+}
+
+function storesCell(f: IrFunction, i: number): boolean {
+  return f.op[i] === STORE && isCell(f, i);
 }
 
 /**
@@ -74,8 +90,8 @@ class Promotion {
   /** By block: parameters to add, reads to append. */
   readonly #params = new Map<number, number[]>();
   readonly #reads = new Map<number, number[]>();
-  /** By value: the block that defines it; computed when first needed. */
-  #home: Int32Array | undefined;
+  /** By value: the block that defines it; empty until it is needed. */
+  #home: Int32Array = new Int32Array(0);
 
   constructor(f: IrFunction, flow: ControlFlow, memory: MemoryState) {
     this.#f = f;
@@ -101,7 +117,8 @@ class Promotion {
     for (let n = 0; n < this.#tried.length; n += 2) {
       if (this.#tried[n] === region && this.#tried[n + 1] === word) return true;
     }
-    this.#tried.push(region, word);
+    this.#tried.push(region);
+    this.#tried.push(word);
     this.tries++;
     return false;
   }
@@ -130,7 +147,8 @@ class Promotion {
     f.ensure(f.count + (end - head) + 1);
     const read = f.append(LOAD, ty, pointer, 0, word, offset);
     list(this.#reads, front).push(read);
-    const leaving = new Map<number, number>([[front, read]]);
+    const leaving = new Map<number, number>();
+    leaving.set(front, read);
     const added: number[] = [];
     const member = this.#member;
     for (let k = head; k < end; k++) {
@@ -138,7 +156,8 @@ class Promotion {
       let value = k !== head ? this.#agreed(k, regionClass(word), leaving) : 0;
       if (value === 0) {
         value = f.append(PARAM, ty, 0, 0, 0, 0);
-        added.push(k, value);
+        added.push(k);
+        added.push(value);
       }
       for (let s = f.blockStart[k]; s < f.blockEnd[k]; s++) {
         const i = f.sched[s];
@@ -156,7 +175,10 @@ class Promotion {
     const f = this.#f;
     const { op, ty, a, b, c, imm } = f;
     const word = c[store], type = ty[b[store]], offset = imm[store], pointer = a[store];
-    if (pointer !== 0 && (this.#home ??= definingBlocks(f))[pointer] >= head) return false;
+    if (pointer !== 0) {
+      if (this.#home.length === 0) this.#home = definingBlocks(f);
+      if (this.#home[pointer] >= head) return false;
+    }
     const member = this.#member;
     let reads = 0;
     for (let k = head, end = this.#flow.loopEnd[head]; k < end; k++) {
@@ -212,7 +234,7 @@ class Promotion {
   }
 
   #resolve(v: number): number {
-    for (let to = this.#replaced.get(v); to !== undefined; to = this.#replaced.get(v)) v = to;
+    while (this.#replaced.has(v)) v = this.#replaced.get(v)!;
     return v;
   }
 
@@ -224,18 +246,17 @@ class Promotion {
     let to = 0;
     for (let k = 0; k < f.blockCount; k++) {
       const start = f.blockStart[k], end = f.blockEnd[k] - 1, params = f.blockParams[k];
-      const added = this.#params.get(k) ?? [];
       f.blockStart[k] = to;
       for (let s = start; s < start + params; s++) order[to++] = f.sched[s];
-      for (const param of added) order[to++] = param;
-      f.blockParams[k] = params + added.length;
+      if (this.#params.has(k)) { for (const param of this.#params.get(k)!) order[to++] = param; }
+      f.blockParams[k] = to - f.blockStart[k];
       for (let s = start + params; s < end; s++) {
         const i = f.sched[s];
         if (this.#replaced.has(i)) continue;
         this.#resolveOperands(i);
         order[to++] = i;
       }
-      for (const read of this.#reads.get(k) ?? []) order[to++] = read;
+      if (this.#reads.has(k)) { for (const read of this.#reads.get(k)!) order[to++] = read; }
       const last = f.sched[end];
       this.#resolveOperands(last);
       order[to++] = last;
@@ -266,10 +287,8 @@ class Promotion {
 }
 
 function list(lists: Map<number, number[]>, key: number): number[] {
-  let found = lists.get(key);
-  if (found === undefined) {
-    found = [];
-    lists.set(key, found);
-  }
-  return found;
+  if (lists.has(key)) return lists.get(key)!;
+  const made: number[] = [];
+  lists.set(key, made);
+  return made;
 }

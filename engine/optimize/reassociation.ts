@@ -19,13 +19,14 @@ const { ADD, AND, CONST, MUL, OR, PARAM, RESULT, XOR } = OP;
 /** The least number of leaves of a chain, and the depth to which trees are followed. */
 const MIN_LEAVES = 3, MAX_DEPTH = 24;
 
+/** How many chains were made, and how many operands were exchanged. */
+interface Reassociated {
+  readonly chained: number;
+  readonly swapped: number;
+}
+
 /** Reorders trees of `f`; returns the number of chains made and of operands exchanged. */
-export function reassociate(
-  f: IrFunction,
-  scratch: Scratch,
-  chains: boolean,
-  order: boolean,
-): { chained: number; swapped: number } {
+export function reassociate(f: IrFunction, scratch: Scratch, chains: boolean, order: boolean): Reassociated {
   const trees = new Trees(f, scratch);
   let chained = 0, swapped = 0;
   for (let k = 0; k < f.blockCount; k++) {
@@ -118,12 +119,11 @@ class Trees {
     const f = this.#f;
     const { op, a, b, sched, blockStart, blockEnd } = f;
     const position = this.#position;
-    const rank = (v: number) => op[v] === CONST ? f.schedCount : position[v];
-    leaves.sort((x, y) => rank(x) - rank(y));
+    this.#sort(leaves);
     // The root is last in the order and keeps its position; the others move to their leaf.
-    nodes.sort((x, y) => position[x] - position[y]);
-    const root = nodes.at(-1)!;
-    const after = new Map<number, number[]>();
+    this.#sort(nodes);
+    const root = nodes[nodes.length - 1];
+    const after = new Map<number, number[]>(), moved = new Set<number>();
     let previous = leaves[0];
     // No node moves in front of the first: its leaves may be needed later in any case, and the partial sum would be one
     // more value that lives across the calls in between.
@@ -136,17 +136,32 @@ class Trees {
       if (node === root) break;
       last = Math.max(last, position[leaf]);
       while (op[sched[last + 1]] === RESULT) last++;
-      after.set(last, [...after.get(last) ?? [], node]);
+      if (after.has(last)) after.get(last)!.push(node);
+      else after.set(last, [node]);
+      moved.add(node);
     }
-    const moved = new Set(nodes);
-    moved.delete(root);
     const list: number[] = [];
     for (let s = blockStart[k]; s < blockEnd[k]; s++) {
       if (!moved.has(sched[s])) list.push(sched[s]);
-      for (const node of after.get(s) ?? []) list.push(node);
+      if (after.has(s)) { for (const node of after.get(s)!) list.push(node); }
     }
     sched.set(list, blockStart[k]);
     for (let s = blockStart[k]; s < blockEnd[k]; s++) position[sched[s]] = s;
+  }
+
+  /** Sorts values by position: those from outside the block first and constants last, both as they are in order. */
+  #sort(values: number[]): void {
+    const { op, sched } = this.#f;
+    const positions = new Int32Array(values.length), constants: number[] = [];
+    let count = 0, to = 0;
+    for (const v of values) {
+      if (op[v] === CONST) constants.push(v);
+      else if (this.#position[v] < 0) values[to++] = v;
+      else positions[count++] = this.#position[v];
+    }
+    positions.subarray(0, count).sort();
+    for (let n = 0; n < count; n++) values[to++] = sched[positions[n]];
+    for (const v of constants) values[to++] = v;
   }
 
   // Order.
@@ -166,13 +181,10 @@ class Trees {
       const first = middle < 0 ? -1 : this.#start(x, middle, MAX_DEPTH);
       if (first < 0) continue;
       // Constants come before both: selection materializes them at their uses.
-      const segment = sched.slice(first, s), cut = middle - first;
-      const isConstant = (v: number) => op[v] === CONST;
-      const list = [
-        ...segment.filter(isConstant),
-        ...segment.subarray(cut).filter((v) => !isConstant(v)),
-        ...segment.subarray(0, cut).filter((v) => !isConstant(v)),
-      ];
+      const list: number[] = [];
+      for (let n = first; n < s; n++) if (op[sched[n]] === CONST) list.push(sched[n]);
+      for (let n = middle; n < s; n++) if (op[sched[n]] !== CONST) list.push(sched[n]);
+      for (let n = first; n < middle; n++) if (op[sched[n]] !== CONST) list.push(sched[n]);
       sched.set(list, first);
       for (let n = first; n < s; n++) this.#position[sched[n]] = n;
       swapped++;
@@ -198,7 +210,8 @@ class Trees {
     while (s >= 0 && op[sched[s]] === CONST) s--;
     if (s < 0 || sched[s] !== v || depth === 0) return -1;
     const mask = OP_VALUE_MASK[op[v]];
-    for (const w of [mask & 4 ? c[v] : 0, mask & 2 ? b[v] : 0, mask & 1 ? a[v] : 0]) {
+    for (let bit = 4; bit > 0; bit >>= 1) {
+      const w = (mask & bit) === 0 ? 0 : bit === 4 ? c[v] : bit === 2 ? b[v] : a[v];
       if (w === 0 || !this.#isInner(w)) continue;
       s = this.#start(w, s, depth - 1);
       if (s < 0) return -1;

@@ -16,6 +16,8 @@ import { significantBits } from "./value_range.ts";
 
 const { CONST, ADD, SUB, MUL, AND, OR, XOR, SHL, SHR_S, SHR_U, EQ, NE, SELECT, EXTEND8_S, EXTEND16_S } = OP;
 
+/** Offsets stay below 2 GiB, which selectors encode directly. */
+const MAX_OFFSET = 0x7fffffff - 65536;
 /** Rounds of rewriting one instruction in place. */
 const ROUNDS = 6;
 
@@ -83,7 +85,7 @@ export function simplify(rewrite: Rewriting, i: number): number {
 export function orderOperands(f: IrFunction, i: number, op: number): void {
   const a = f.a[i], b = f.b[i];
   const swapped = MIRROR[op];
-  const isCommutative = commutes(f, op);
+  const isCommutative = commutes(f.keepsNans, op);
   if (!isCommutative && swapped === 0) return;
   const wrong = f.op[a] === CONST ? f.op[b] !== CONST : f.op[b] !== CONST && a > b;
   if (!wrong) return;
@@ -602,8 +604,7 @@ export function foldAddress(rewrite: Rewriting, i: number): void {
   const va = a[i];
   if (op[va] !== ADD || ty[va] !== TY.I32 || op[b[va]] !== CONST) return;
   const added = imm[b[va]];
-  // Offsets stay below 2 GiB, which selectors encode directly.
-  if (added < 0 || imm[i] < 0 || imm[i] + added > 0x7fffffff - 65536) return;
+  if (added < 0 || imm[i] < 0 || imm[i] > MAX_OFFSET - added) return;
   if (significantBits(f, a[va]) >= 32) return;
   a[i] = a[va];
   imm[i] = imm[i] + added;

@@ -8,6 +8,7 @@
  * here.
  */
 import { CONTEXT, MEMORY } from "../abi/context_layout.ts";
+import { type f64, highWord, lowWord } from "../base/numbers.ts";
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
 import { CLASS_SIZES, type IrFunction, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -18,8 +19,9 @@ const { ADD, AND, CONST, DIV_U, EQ, EXTEND_S, EXTEND_U, LOAD, MUL, NE, PARAM, SH
 const { LT_S, LT_U, GT_S, GT_U, LE_S, LE_U, GE_S, GE_U } = OP;
 /** Fewest iterations, if known, for which the tests pay off. */
 const FEWEST_ROUNDS = 6;
-/** Loops with a 64-bit count are versioned only up to 2 to this power iterations. */
-const COUNT_BITS = 40;
+/** Loops with a 64-bit count are versioned only up to so many iterations. */
+const MAX_ROUNDS: f64 = 2 ** 40;
+const TWO31: f64 = 2 ** 31, TWO32: f64 = 2 ** 32;
 
 /** A condition, an i32 that is not zero where it holds, and the instructions in front of it that are new. */
 export interface Condition {
@@ -36,9 +38,10 @@ export class VersioningConditions {
   readonly #induction: InductionVariables;
   readonly #entry: number;
   #list: number[] = [];
-  /** By value of the loop: its value in the first iteration. By operation and operands: the value made. */
+  /** By value of the loop: its value in the first iteration. */
   readonly #first = new Map<number, number>();
-  readonly #made = new Map<string, number>();
+  /** The values made for the tests. */
+  readonly #made: number[] = [];
 
   constructor(f: IrFunction, induction: InductionVariables, entry: number) {
     this.#f = f;
@@ -63,13 +66,14 @@ export class VersioningConditions {
     }
     const zero = b !== 0 && f.op[b] === CONST && f.imm[b] === 0 && f.c[b] === 0;
     if (zero && (op === ADD || op === SHR_U)) return a;
-    const key = `${op} ${ty} ${a} ${b} ${c} ${imm}`;
-    let value = this.#made.get(key);
-    if (value === undefined) {
-      value = f.append(op, ty, a, b, c, imm);
-      this.#made.set(key, value);
-      this.#list.push(value);
+    for (const v of this.#made) {
+      if (
+        f.op[v] === op && f.ty[v] === ty && f.a[v] === a && f.b[v] === b && f.c[v] === c && f.imm[v] === imm
+      ) return v;
     }
+    const value = f.append(op, ty, a, b, c, imm);
+    this.#made.push(value);
+    this.#list.push(value);
     return value;
   }
 
@@ -78,8 +82,8 @@ export class VersioningConditions {
   }
 
   /** An i64 of a whole number below 2^53. */
-  #number(n: number): number {
-    return this.#constant(TY.I64, n | 0, Math.floor(n / 2 ** 32) | 0);
+  #number(n: f64): number {
+    return this.#constant(TY.I64, lowWord(n), highWord(n));
   }
 
   /** Requires that comparison `op` of x and y holds. */
@@ -98,8 +102,8 @@ export class VersioningConditions {
     const f = this.#f, { op, ty, a, b, c, imm } = f;
     if (op[v] === CONST) return this.#constant(ty[v], imm[v], c[v]);
     if (!this.#induction.defined(v)) return v;
-    let value = this.#first.get(v);
-    if (value !== undefined) return value;
+    if (this.#first.has(v)) return this.#first.get(v)!;
+    let value = 0;
     if (op[v] === PARAM) value = f.pool[f.edgeArgs[this.#entry] + imm[v]];
     else {
       const x = this.#atFirst(a[v]);
@@ -130,19 +134,20 @@ export class VersioningConditions {
   #demandExtension(v: number, rounds: number): void {
     const change = this.#make(MUL, TY.I64, rounds, this.#number(this.#induction.step(v)));
     let value = this.#make(ADD, TY.I64, this.#atFirst(v), change);
-    if (this.#f.op[v] === EXTEND_S) value = this.#make(ADD, TY.I64, value, this.#number(2 ** 31));
-    this.#demand(LT_U, value, this.#number(2 ** 32));
+    if (this.#f.op[v] === EXTEND_S) value = this.#make(ADD, TY.I64, value, this.#number(TWO31));
+    this.#demand(LT_U, value, this.#number(TWO32));
   }
 
   /**
    * The number of the last round, from 0, in which `test` holds, as i64; −1 if it fails in the first. Adds the
    * conditions under which that number is exact.
    */
-  #lastRound({ compare, x, y, step }: Test): number {
+  #lastRound(test: Test): number {
+    const { compare, x, y, step } = test;
     const ty = this.#f.ty[x];
     const from = this.#atFirst(x);
     const to = y === 0 ? this.#constant(ty, 0, 0) : this.#atFirst(y);
-    const size = Math.abs(step), shift = (size & (size - 1)) === 0 ? 31 - Math.clz32(size) : -1;
+    const size = lowWord(Math.abs(step)), shift = (size & (size - 1)) === 0 ? 31 - Math.clz32(size) : -1;
     const strict = compare === LT_S || compare === LT_U || compare === GT_S || compare === GT_U;
     if (compare !== NE) {
       this.#demand(compare, from, to);
@@ -150,12 +155,18 @@ export class VersioningConditions {
     }
     const distance = step > 0 ? this.#make(SUB, ty, to, from) : this.#make(SUB, ty, from, to);
     const wide = this.#wide(distance);
-    if (ty === TY.I64) this.#demand(LT_U, wide, this.#number(2 ** COUNT_BITS));
-    const rounds = (n: number) =>
-      shift < 0 ? this.#make(DIV_U, TY.I64, n, this.#number(size)) : this.#make(SHR_U, TY.I64, n, this.#number(shift));
-    if (compare !== NE) return rounds(strict ? this.#make(SUB, TY.I64, wide, this.#number(1)) : wide);
+    if (ty === TY.I64) this.#demand(LT_U, wide, this.#number(MAX_ROUNDS));
+    if (compare !== NE) {
+      return this.#quotient(strict ? this.#make(SUB, TY.I64, wide, this.#number(1)) : wide, size, shift);
+    }
     if (size > 1) this.#demand(EQ, this.#make(AND, TY.I64, wide, this.#number(size - 1)), this.#number(0));
-    return this.#make(SUB, TY.I64, rounds(wide), this.#number(1));
+    return this.#make(SUB, TY.I64, this.#quotient(wide, size, shift), this.#number(1));
+  }
+
+  /** `v` divided by `size`, which is 2 to the power `shift` unless that is negative. */
+  #quotient(v: number, size: number, shift: number): number {
+    if (shift < 0) return this.#make(DIV_U, TY.I64, v, this.#number(size));
+    return this.#make(SHR_U, TY.I64, v, this.#number(shift));
   }
 
   /**
@@ -175,7 +186,8 @@ export class VersioningConditions {
   }
 
   /** Requires that the accesses of `group` are in bounds up to round `last`. */
-  #demandGroup({ root, step, memory, low, end }: Group, last: number): void {
+  #demandGroup(group: Group, last: number): void {
+    const { root, step, memory, low, end } = group;
     const first = this.#atFirst(root);
     const length = this.#make(
       LOAD,
@@ -190,7 +202,7 @@ export class VersioningConditions {
     const reach = step === 0
       ? start
       : this.#make(ADD, TY.I64, start, this.#make(MUL, TY.I64, last, this.#number(step)));
-    const [lowest, highest] = step < 0 ? [reach, start] : [start, reach];
+    const lowest = step < 0 ? reach : start, highest = step < 0 ? start : reach;
     if (low < 0 || step < 0) this.#demand(GE_S, this.#make(ADD, TY.I64, lowest, this.#number(low)), this.#number(0));
     this.#demand(LE_S, this.#make(ADD, TY.I64, highest, this.#number(end)), length);
   }
