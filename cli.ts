@@ -6,20 +6,29 @@
 import { exitProcess, programArguments } from "@waft/engine/internal/host/process";
 import { exitStatus, report } from "./project/base/failure.ts";
 import { fileStatus } from "./project/base/file_status.ts";
-import { type CommandRow, COMMANDS } from "./project/commands/table.ts";
+import { type CommandRow, COMMANDS, GROUP } from "./project/commands/table.ts";
 import { lateImports } from "./project/base/late_import.ts";
 import { VERSION } from "./project/base/version_string.ts";
 
 const late = lateImports(import.meta.url);
 const quickRun = late<typeof import("./project/commands/quick_run.ts")>("./project/commands/quick_run.ts");
 const firstRun = late<typeof import("./project/commands/first_run.ts")>("./project/commands/first_run.ts");
+const helpTexts = late<typeof import("./project/commands/help_texts.ts")>("./project/commands/help_texts.ts");
 const helpLayout = late<typeof import("./project/commands/help_layout.ts")>("./project/commands/help_layout.ts");
 
 /** All commands: the project's, and those of units that do not know each other. */
 const ROWS: readonly CommandRow[] = [
   ...COMMANDS,
-  { name: "registry", summary: "Run a plugin registry with its site", load: late("./registry/command.ts") },
+  {
+    name: "registry",
+    group: GROUP.projects,
+    summary: "Run a plugin registry with its site",
+    load: late("./registry/command.ts"),
+  },
 ];
+
+/** The words that ask for help. */
+const HELP_WORDS: readonly string[] = ["help", "-h", "--help"];
 
 /** Runs `waft` with `args` (without the program's own name) and returns its exit status. */
 export async function main(args: string[]): Promise<number> {
@@ -69,6 +78,7 @@ async function runCommand(args: string[]): Promise<number> {
     .usage("[options] <command>\n       waft <file> [args...]")
     .version(VERSION, "-v, --version", "Print the version")
     .helpOption("-h, --help", "Show this help")
+    .commandsGroup(GROUP.itself)
     .helpCommand("help [command...]", "Show help for a command")
     .showSuggestionAfterError(true)
     .enablePositionalOptions()
@@ -84,7 +94,9 @@ async function runCommand(args: string[]): Promise<number> {
   for (const row of ROWS) {
     if (row.name === named) (await row.load()).addCommand(program, ROWS);
     else program.addCommand(new Command(row.name).description(row.summary).allowUnknownOption());
+    program.commands.at(-1)?.helpGroup(row.group);
   }
+  if (args.length < 2 || args.some((arg) => HELP_WORDS.includes(arg))) (await helpTexts()).addHelpTexts(program);
   try {
     if (args.length === 0) {
       program.outputHelp();

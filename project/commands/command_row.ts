@@ -12,6 +12,8 @@ export interface CommandModule {
 
 export interface CommandRow {
   readonly name: string;
+  /** The heading below which help lists the command. */
+  readonly group: string;
   readonly summary: string;
   readonly load: () => Promise<CommandModule>;
 }

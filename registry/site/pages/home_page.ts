@@ -12,7 +12,7 @@ export const TERMINAL: readonly { readonly command: string; readonly output: str
   { command: "waft run gcd.wat 1071 462", output: "21" },
   {
     command: "waft run --fuel 1000 endless.wat",
-    output: "waft: endless.wat: trap: out of fuel (the limit of 1000 units of fuel)\n    at spin (1:44)",
+    output: "waft: endless.wat: trap: out of fuel (--fuel 1000)\n    at spin (1:44)",
   },
   {
     command: "waft add plugins.waft.example/kv",
