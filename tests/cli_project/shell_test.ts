@@ -4,13 +4,16 @@
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
 import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
+import { hostArguments } from "../support/host_arguments.ts";
 import { type Run, waft } from "./waft.ts";
 
 async function inFolder(
@@ -23,6 +26,8 @@ async function inFolder(
     rmSync(home, { recursive: true, force: true });
   }
 }
+
+const CLI = fileURLToPath(new URL("../../cli.ts", import.meta.url));
 
 const NAMES = COMMANDS.map(({ name }) => name);
 
@@ -50,13 +55,21 @@ Deno.test("every command with --json has a schema", async () => {
   assert.deepEqual(commands.sort(), Object.keys(OUTPUT_SCHEMAS).sort());
 });
 
+/** An environment whose PATH has the command `waft`, which completions ask for names. */
+function withCommand(home: string): NodeJS.ProcessEnv {
+  const words = [process.execPath, ...hostArguments(CLI)].map((word) => `'${word}'`).join(" ");
+  mkdirSync(join(home, "bin"), { recursive: true });
+  writeFileSync(join(home, "bin", "waft"), `#!/bin/sh\nexec ${words} "$@"\n`, { mode: 0o755 });
+  return { ...process.env, PATH: `${join(home, "bin")}:${process.env["PATH"]}` };
+}
+
 /** Bash's completions of these words. */
 function completed(script: string, words: readonly string[], cwd: string): string[] {
   const list = words.map((word) => `'${word}'`).join(" ");
   const run = spawnSync("bash", [
     "-c",
     `. ${script}; COMP_WORDS=(waft ${list}); COMP_CWORD=${words.length}; _waft; printf '%s\n' "\${COMPREPLY[@]}"`,
-  ], { cwd, encoding: "utf8" });
+  ], { cwd, encoding: "utf8", env: withCommand(cwd) });
   assert.equal(run.status, 0, run.stderr);
   return run.stdout.split("\n").filter((word) => word !== "");
 }
@@ -80,6 +93,87 @@ Deno.test({
     assert.deepEqual(of("run", "mod"), ["module.wasm"]);
     // The value of an option is not a command.
     assert.ok(of("plugin", "list", "--project", "check", "--").includes("--json"));
+  }));
+
+/** A folder with files of several kinds. */
+function writeKinds(home: string): void {
+  writeFileSync(
+    join(home, "lib.wat"),
+    `(module (func (export "add") (param i32)) (func (export "a b")) (memory (export "m") 1))`,
+  );
+  writeFileSync(join(home, "lib.txt"), "");
+  writeFileSync(join(home, "lib.wast"), "");
+  mkdirSync(join(home, "library"));
+}
+
+Deno.test({
+  name: "completion: bash completes the values of options, and files by kind",
+  ignore: LACKS_POSIX_FILES, // it needs bash
+}, () =>
+  inFolder(async (run, home) => {
+    const script = join(home, "waft.bash");
+    writeFileSync(script, (await run("completion", "bash")).out);
+    writeKinds(home);
+    const of = (...words: string[]): string[] => completed(script, words, home).sort();
+    assert.deepEqual(of("run", "--tier", ""), ["auto", "baseline", "optimizing"]);
+    assert.deepEqual(of("run", "--tier", "=", "b"), ["baseline"]);
+    assert.deepEqual(of("run", "--tier", "="), ["auto", "baseline", "optimizing"]);
+    assert.ok(of("run", "--tier", "=", "auto", "--").includes("--invoke"));
+    assert.deepEqual(of("validate", "--feature", "simd"), ["simd=off", "simd=on"]);
+    assert.deepEqual(of("validate", "--feature", "simd", "=", "o"), ["off", "on"]);
+    assert.deepEqual(of("init", "--kind", ""), ["application", "plugin"]);
+    assert.deepEqual(of("run", "--fuel", ""), []);
+    assert.deepEqual(of("run", "lib"), ["lib.wat", "library"]);
+    assert.deepEqual(of("run", "lib.wat", "lib"), ["lib.txt", "lib.wast", "lib.wat", "library"]);
+    assert.deepEqual(of("wast", "lib"), ["lib.wast", "library"]);
+    assert.deepEqual(of("run", "--dir", "lib"), ["library"]);
+    assert.deepEqual(of("run", "--invoke", ""), ["add"]);
+    assert.deepEqual(of("run", "--invoke", "x"), []);
+    assert.deepEqual(of("completion", "z"), ["zsh"]);
+  }));
+
+Deno.test("completion exports: the functions of the program that the words name, or of the only one here", () =>
+  inFolder(async (run, home) => {
+    const names = async (...words: string[]) => (await run("completion", "exports", "--", ...words)).out.trim();
+    assert.equal(await names("run", "--invoke"), "");
+    writeKinds(home);
+    assert.equal(await names("run", "--invoke"), "add");
+    writeFileSync(join(home, "app.wat"), GREETER);
+    writeFileSync(join(home, "damaged.wasm"), "\0asm");
+    assert.equal(await names("run", "--invoke"), "");
+    assert.equal(await names("run", "--invoke", "", "lib.wat"), "add");
+    assert.equal(await names("run", "--invoke", "", "app.wat"), "greet");
+    assert.equal(await names("run", "--invoke", "", "damaged.wasm"), "");
+    assert.equal((await run("completion", "bash", "more")).code, 2);
+  }));
+
+/** A component that exports a function. */
+const GREETER = `(component
+  (core module $m (func (export "f")))
+  (core instance $i (instantiate $m))
+  (func (export "greet") (canon lift (core func $i "f"))))`;
+
+Deno.test({
+  name: "completion: fish completes the values of options",
+  ignore: spawnSync("fish", ["--version"]).error !== undefined,
+}, () =>
+  inFolder(async (run, home) => {
+    const script = join(home, "waft.fish");
+    writeFileSync(script, (await run("completion", "fish")).out);
+    writeKinds(home);
+    const of = (line: string): string[] => {
+      const text = `source ${script}; complete -C '${line}'`;
+      const env = { ...withCommand(home), XDG_CONFIG_HOME: home, XDG_DATA_HOME: home };
+      const { stdout, stderr } = spawnSync("fish", ["-c", text], { cwd: home, encoding: "utf8", env });
+      assert.equal(stderr, "");
+      return stdout.trim().split("\n").map((row) => row.split("\t")[0]);
+    };
+    assert.deepEqual(of("waft run --tier "), ["auto", "baseline", "optimizing"]);
+    assert.deepEqual(of("waft validate --feature simd").sort(), ["simd=off", "simd=on"]);
+    assert.deepEqual(of("waft run --invoke "), ["add"]);
+    assert.deepEqual(of("waft run --dir lib"), ["library/"]);
+    assert.ok(of("waft run lib").includes("lib.wat"));
+    assert.ok(of("waft r").includes("run"));
   }));
 
 Deno.test("completion: other shells accept their scripts, which name every command", () =>
