@@ -31,6 +31,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
     title: "Use",
     pages: [
       "embedding",
+      "untrusted",
       "components",
       "serve",
       "wasi",

@@ -79,6 +79,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/translate/memory.ts: staticOffset": "second result of a synchronous function, once per memory access",
   "engine/webassembly/module.ts: options": "the namespace replaces a global, so it has one engine",
   "engine/webassembly/module.ts: engine": "the namespace replaces a global, so it has one engine",
+  "engine/webassembly/limit.ts: storage": "made at the first use: Node's module takes time to load",
 };
 
 /** Exports that only generated code or a compiler other than Deno uses: `path: name`. */

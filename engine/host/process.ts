@@ -9,6 +9,7 @@
 
 /** Node modules loaded on demand. */
 interface NodeModules {
+  "node:async_hooks": typeof import("node:async_hooks");
   "node:buffer": typeof import("node:buffer");
   "node:child_process": typeof import("node:child_process");
   "node:crypto": typeof import("node:crypto");

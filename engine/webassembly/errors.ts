@@ -55,7 +55,20 @@ function runtimeError(trap: TrapError): Error {
     code: { value: code, writable: true, enumerable: false, configurable: true },
     frames: { value: frames, writable: true, enumerable: false, configurable: true },
   });
+  TRAPS.set(error, trap);
   return markUncatchable(error);
+}
+
+/** The traps of errors. */
+const TRAPS = new WeakMap<object, TrapError>();
+
+/** Adds `limit` to the message of an error that a deadline or lack of fuel has caused; returns the error. */
+export function withLimitOfWork(error: unknown, limit: string): unknown {
+  const trap = typeof error === "object" && error !== null ? TRAPS.get(error) : undefined;
+  if (trap === undefined || trap.code !== "interrupted" || trap.detail !== undefined) return error;
+  trap.detail = limit;
+  (error as Error).message = describeTrap(trap);
+  return error;
 }
 
 /** Translates an error that ended a guest call for the caller. */

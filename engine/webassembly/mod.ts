@@ -18,6 +18,7 @@ import { Exception, JSTag, Tag } from "./exception.ts";
 import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
 import { Memory } from "./memory.ts";
+import { limit, type WorkLimits } from "./limit.ts";
 import { type CompileOptions, configureModules, Module } from "./module.ts";
 import { patchWebMessages } from "./patches.ts";
 import { PROMISING, Suspending } from "./suspending.ts";
@@ -57,7 +58,8 @@ function makeNamespace(): Namespace {
 
 patchWebMessages();
 
-export type { CompileOptions };
+export { limit };
+export type { CompileOptions, WorkLimits };
 
 /**
  * Sets the options for the modules of the namespace, such as the cache directory and the features, and their limits,

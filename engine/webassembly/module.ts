@@ -32,7 +32,16 @@ const MOST_PAGES = 0x40000;
  */
 export type CompileOptions = Pick<
   EngineOptions,
-  "bounds" | "cache" | "features" | "limits" | "optimizations" | "parallel" | "perfMap" | "tier"
+  | "bounds"
+  | "cache"
+  | "features"
+  | "fuel"
+  | "interruptible"
+  | "limits"
+  | "optimizations"
+  | "parallel"
+  | "perfMap"
+  | "tier"
 >;
 
 /** The limits of all instances of the namespace. */
@@ -51,7 +60,8 @@ let options: CompileOptions = {};
 /** Created by the first compilation, because feature detection takes time. */
 let engine: Engine | undefined;
 
-function theEngine(): Engine {
+/** The engine of the namespace's modules. */
+export function theEngine(): Engine {
   return engine ??= new Engine({ ...options, limits: moduleLimits() });
 }
 

@@ -254,6 +254,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     }
     if (thread.depth === 0 && thread.sweepDue) thread.services.atSafepoint();
     if (thread.hasWork) thread.lookForWork();
+    thread.enterWork();
   }
 
   /**
@@ -455,9 +456,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
    */
   #requireTime(): void {
     const { thread } = this.store;
-    if (thread.deadline === Infinity && thread.processorDeadline === Infinity) return;
+    if (thread.interruption === Infinity && thread.processorDeadline === Infinity) return;
     if (this.module.deterministic) return;
-    if (now() >= thread.deadline || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
+    if (now() >= thread.interruption || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
   }
 
   /** The low word of a slot of the thread state. */
@@ -522,7 +523,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const { shared } = this.#atomicRange(memoryIndex, at, bytes);
     if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
     const wanted = nanoseconds < 0n ? Infinity : Number(nanoseconds) / 1e6;
-    const left = Math.max(this.store.thread.deadline - now(), 0);
+    const left = Math.max(this.store.thread.interruption - now(), 0);
     const time = Math.min(wanted, left);
     const outcome = bytes === 4
       ? shared.wait32(at, Number(BigInt.asIntN(32, expected)), time)

@@ -221,7 +221,7 @@ class AsyncCall {
     this.#reject = reject;
     this.#countsNumbers = typeof fuel === "number";
     this.#givenDeadline = deadline;
-    this.#deadline = deadline === undefined ? Infinity : deadlineTime(deadline);
+    this.#deadline = Math.min(deadline === undefined ? Infinity : deadlineTime(deadline), this.#thread.askWork());
     this.#sliced = sliced && instance.module.interruptible;
   }
 
@@ -250,7 +250,7 @@ class AsyncCall {
   /** Runs one slice: until the call ends, is suspended, or is preempted. */
   #slice(how: number): void {
     const thread = this.#thread;
-    const { deadline, processorDeadline } = thread;
+    const { deadline, processorDeadline, workDeadline } = thread;
     const processorEnd = this.#account?.begin(thread.processorNow()) ?? Infinity;
     const { i32 } = thread.state;
     const depthLeft = i32[DEPTH_LEFT];
@@ -263,6 +263,7 @@ class AsyncCall {
     const outerFuel = this.#fuel === undefined ? 0n : this.#installFuel(this.#fuel);
     try {
       if (this.#deadline < deadline) thread.deadline = this.#deadline;
+      thread.workDeadline = Infinity; // that of the call's own work is part of its deadline
       if (processorEnd < processorDeadline) thread.processorDeadline = processorEnd;
       // A call nested in another cannot yield to the event loop before the outer call ends, so it is not preempted.
       const sliceEnd = this.#sliced && !nested ? now() + thread.sliceMs : Infinity;
@@ -280,6 +281,7 @@ class AsyncCall {
       i32[DEPTH_LEFT] = depthLeft;
       thread.deadline = deadline;
       thread.processorDeadline = processorDeadline;
+      thread.workDeadline = workDeadline;
       this.#account?.finish(thread.processorNow());
       thread.suspendableDepth = suspendableDepth;
       if (--thread.depth === 0) thread.services.atSafepoint();

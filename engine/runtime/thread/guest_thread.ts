@@ -193,6 +193,12 @@ export class GuestThread {
   deadline = Infinity;
   /** The processor time, on the clock of `processorNow`, at which running code is interrupted. */
   processorDeadline = Infinity;
+  /**
+   * The deadline of the work that the running call belongs to, besides those of calls: asked at each call from
+   * JavaScript while there is bounded work.
+   */
+  workDeadline = Infinity;
+  #workLimit: (() => number) | undefined;
   #watched = Infinity;
   /** The time at which pending work is to advance. */
   #workDue = Infinity;
@@ -396,7 +402,34 @@ export class GuestThread {
 
   /** True if every call must `enter`, not only one of CALLS_PER_LOOK. */
   get #needsEveryCall(): boolean {
-    return this.#sweepDue || this.#preempted > 0 || this.#eager;
+    return this.#sweepDue || this.#preempted > 0 || this.#eager || this.#workLimit !== undefined;
+  }
+
+  /**
+   * While set, each call from JavaScript asks it for the deadline of the work that the call belongs to; it throws if
+   * that work may run no more code.
+   */
+  set workLimit(limit: (() => number) | undefined) {
+    this.#workLimit = limit;
+    this.workDeadline = Infinity;
+    this.#updateAttention();
+  }
+
+  /** The deadline of the work that JavaScript does now; throws if it may run no more code. */
+  askWork(): number {
+    return this.#workLimit?.() ?? Infinity;
+  }
+
+  /** Bounds the call that begins by the deadline of its work. */
+  enterWork(): void {
+    if (this.#workLimit === undefined || this.depth > 0) return;
+    this.workDeadline = this.#workLimit();
+    if (this.workDeadline < this.#watched) this.watch(this.nextLimit());
+  }
+
+  /** The time at which running code is interrupted: the deadline of the call or of its work. */
+  get interruption(): number {
+    return Math.min(this.deadline, this.workDeadline);
   }
 
   /** Counts a call while `attention` is set; returns true if it must `enter`. */
@@ -489,9 +522,9 @@ export class GuestThread {
    * repeated.
    */
   nextLimit(): number {
-    if (this.processorDeadline === Infinity) return this.deadline;
+    if (this.processorDeadline === Infinity) return this.interruption;
     const left = Math.max(this.processorDeadline - this.processorNow(), LEAST_WATCH_MS);
-    return Math.min(this.deadline, this.clock() + left);
+    return Math.min(this.interruption, this.clock() + left);
   }
 
   /**
@@ -591,7 +624,7 @@ export class GuestThread {
    * or work is pending.
    */
   #polled(): void {
-    if (this.clock() >= this.deadline || this.processorTimeIsUp) throw this.trapAtPoll();
+    if (this.clock() >= this.interruption || this.processorTimeIsUp) throw this.trapAtPoll();
     this.continueFromPoll(this.nextLimit());
   }
 
