@@ -1,8 +1,9 @@
 /**
  * WebAssembly values on a command line. Arguments are parsed by the function's parameter types. Results are printed one
- * per line: integers as signed decimal, floats as the shortest text that reads back, `nan`, `inf`.
+ * per line: integers as signed decimal, floats as the shortest text that reads back, `nan`, `inf`; a NaN with its
+ * payload where the call was made by bits.
  */
-import { parseFloatLiteral } from "@waft/engine/internal/base/float";
+import { parseFloatLiteral, printF32, printF64 } from "@waft/engine/internal/base/float";
 import { EXTERNREF, F32, F64, FUNCREF, I32, I64, type ValType, valTypeName } from "@waft/engine/internal/wasm/types";
 import { UsageError } from "../base/failure.ts";
 
@@ -18,7 +19,7 @@ export function parseArgument(text: string, type: ValType): unknown {
       return parseInteger(text, 64);
     case F32:
     case F64:
-      return parseFloatArgument(text, type);
+      return floatOf(parseFloatBits(text, type), type);
     case EXTERNREF:
     case FUNCREF:
       if (text === "null") return null;
@@ -40,7 +41,8 @@ function parseInteger(text: string, bits: 32 | 64): bigint {
   return BigInt.asIntN(bits, value);
 }
 
-function parseFloatArgument(text: string, type: ValType): number {
+/** The bits of a float as an unsigned integer. */
+function parseFloatBits(text: string, type: ValType): bigint {
   const width = type === F32 ? 32 : 64;
   const result = parseFloatLiteral(
     text.replace(/^([+-]?)(NaN|Infinity)$/, (_, sign, word) => sign + (word === "NaN" ? "nan" : "inf")),
@@ -51,7 +53,38 @@ function parseFloatArgument(text: string, type: ValType): number {
   if (result !== "ok") throw new UsageError(`"${text}" is not an f${width}`);
   HALVES.setInt32(0, BITS.lo, true);
   HALVES.setInt32(4, BITS.hi, true);
-  return width === 32 ? HALVES.getFloat32(0, true) : HALVES.getFloat64(0, true);
+  return width === 32 ? BigInt(HALVES.getUint32(0, true)) : HALVES.getBigUint64(0, true);
+}
+
+/** The number with these bits. A NaN's payload may not survive. */
+function floatOf(bits: bigint, type: ValType): number {
+  HALVES.setBigUint64(0, bits, true);
+  return type === F32 ? HALVES.getFloat32(0, true) : HALVES.getFloat64(0, true);
+}
+
+/**
+ * True for calls whose values are passed as bits: there are floats among them, whose NaNs have payloads, and nothing
+ * but numbers.
+ */
+export function isCalledByBits(types: readonly ValType[]): boolean {
+  const isFloat = (type: ValType) => type === F32 || type === F64;
+  return types.some(isFloat) && types.every((type) => isFloat(type) || type === I32 || type === I64);
+}
+
+/** The bits of `text` as an argument of `type`, a number. Throws UsageError. */
+export function parseArgumentBits(text: string, type: ValType): bigint {
+  if (type === F32 || type === F64) return parseFloatBits(text, type);
+  const bits = type === I32 ? 32 : 64;
+  return BigInt.asUintN(bits, parseInteger(text, bits));
+}
+
+/** Formats the bits of one result, a number, as text. */
+export function printResultBits(bits: bigint, type: ValType): string {
+  if (type === I32 || type === I64) return String(BigInt.asIntN(type === I32 ? 32 : 64, bits));
+  const value = floatOf(bits, type);
+  if (!Number.isNaN(value)) return printResult(value, type);
+  const low = Number(BigInt.asIntN(32, bits));
+  return type === F32 ? printF32(low) : printF64(low, Number(bits >> 32n) | 0);
 }
 
 /** Formats one result as text. */

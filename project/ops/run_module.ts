@@ -3,11 +3,12 @@
  * provides WASI when the module imports it. Input: a module, words of the command line. Output: the result lines;
  * throws UsageError, FileFailure, GuestExit. run.ts adds plugins; this file loads nothing that they need.
  */
-import type { Context, Module } from "@waft/engine";
+import type { Context, Instance, Module } from "@waft/engine";
+import { callByBits } from "@waft/engine/internal/call_by_bits";
 import { systemName } from "@waft/engine/internal/host/process";
 import { Wasi, WasiExit } from "@waft/engine/wasi";
 import type { ModuleShape } from "./module_shape.ts";
-import { parseArgument, printResult } from "./arguments.ts";
+import { isCalledByBits, parseArgument, parseArgumentBits, printResult, printResultBits } from "./arguments.ts";
 import { FileFailure, GuestExit, oneLine, UsageError } from "../base/failure.ts";
 import { protectedPaths, type ProtectedRun } from "../base/protected_paths.ts";
 import { ProjectError } from "../base/diagnostic.ts";
@@ -33,6 +34,8 @@ export interface Runnable {
   call(name: string, ...args: unknown[]): unknown;
   /** The guest's search for files, if it has no directories. */
   readonly search?: FileSearch | undefined;
+  /** The instance, where nothing observes its calls, and their limits: it can be called by bits. */
+  readonly direct?: { readonly instance: Instance; readonly context: Context };
   /** Closes the guest; waits until the plugins' `stop` functions have finished. */
   close(): void | Promise<void>;
 }
@@ -41,6 +44,8 @@ export interface Runnable {
 interface PlannedCall {
   readonly name: string;
   readonly values: readonly unknown[];
+  /** Their bits, if the call is made by bits. */
+  readonly bits?: readonly bigint[];
   /** Types of the results to print; undefined for a program, which prints for itself. */
   readonly printed: readonly number[] | undefined;
   /** Call `_initialize` first: the module is a WASI reactor, or a library of the same convention. */
@@ -81,7 +86,10 @@ export function planCall(
   const isCall = !importsFrom(module, WASI) || params.length > 0 || invoke !== undefined;
   return {
     name,
-    values: isCall ? convertArguments(file, name, params, args) : [],
+    values: isCall ? convertArguments(file, name, params, args, parseArgument) : [],
+    ...(isCall && isCalledByBits([...params, ...results])
+      ? { bits: convertArguments(file, name, params, args, parseArgumentBits) }
+      : {}),
     printed: isCall ? results : undefined,
     initialize: name !== INITIALIZE && needsInitialization(file, module),
   };
@@ -158,7 +166,12 @@ export function startGuest(
   const { wasi, imports, search } = wasiFor(module, programArguments(file, args), inputs);
   const instance = inFile(file, () => module.instantiate(context, withStubs(imports, stubs)));
   wasi?.attach(instance);
-  return { call: (name, ...values) => instance.call(context, name, ...values), close: () => instance.close(), search };
+  return {
+    call: (name, ...values) => instance.call(context, name, ...values),
+    direct: { instance, context },
+    close: () => instance.close(),
+    search,
+  };
 }
 
 /** Imports with stubs for names that they lack. */
@@ -180,16 +193,14 @@ export function withStubs(
 export async function callGuest(
   file: string,
   guest: Runnable,
-  { name, values, printed, initialize }: PlannedCall,
+  call: PlannedCall,
   whenFailed: (error: unknown) => void = () => {},
 ): Promise<string[]> {
   let lines: string[] = [];
   let failed = true;
   try {
-    if (initialize) await inFile(file, () => guest.call(INITIALIZE));
-    const result = await inFile(file, () => guest.call(name, ...values));
-    const results = printed?.length === 1 ? [result] : printed?.length === 0 ? [] : result as unknown[];
-    if (printed !== undefined) lines = results.map((value, i) => printResult(value, printed[i]));
+    if (call.initialize) await inFile(file, () => guest.call(INITIALIZE));
+    lines = await callPlanned(file, guest, call);
     failed = false;
   } catch (error) {
     guest.search?.explain(error);
@@ -199,6 +210,19 @@ export async function callGuest(
     await end(file, guest, failed);
   }
   return lines;
+}
+
+/** Makes the call. Returns the lines to print. */
+async function callPlanned(file: string, guest: Runnable, call: PlannedCall): Promise<string[]> {
+  const { name, values, bits, printed } = call;
+  const { direct } = guest;
+  if (bits !== undefined && direct !== undefined) {
+    const results = inFile(file, () => callByBits(direct.instance, direct.context, name, bits));
+    return (printed ?? []).map((type, i) => printResultBits(results[i], type));
+  }
+  const result = await inFile(file, () => guest.call(name, ...values));
+  const results = printed?.length === 1 ? [result] : printed?.length === 0 ? [] : result as unknown[];
+  return (printed ?? []).map((type, i) => printResult(results[i], type));
 }
 
 async function end(file: string, guest: Runnable, failed: boolean): Promise<void> {
@@ -257,7 +281,13 @@ function functionType(file: string, module: ModuleShape, name: string) {
   return type;
 }
 
-function convertArguments(file: string, name: string, params: readonly number[], args: readonly string[]): unknown[] {
+function convertArguments<T>(
+  file: string,
+  name: string,
+  params: readonly number[],
+  args: readonly string[],
+  convert: (text: string, type: number) => T,
+): T[] {
   if (args.length !== params.length) {
     throw new UsageError(
       `${oneLine(file)}: "${oneLine(name)}" takes ${params.length} argument${
@@ -267,7 +297,7 @@ function convertArguments(file: string, name: string, params: readonly number[],
   }
   return params.map((type, i) => {
     try {
-      return parseArgument(args[i], type);
+      return convert(args[i], type);
     } catch (error) {
       if (!(error instanceof UsageError)) throw error;
       throw new UsageError(`${oneLine(file)}: argument ${i + 1} of "${oneLine(name)}": ${error.message}`);

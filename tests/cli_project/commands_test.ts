@@ -457,6 +457,33 @@ commandTest(
   "",
 );
 
+commandTest("run passes and prints NaNs by their bits", async ({ project, run }) => {
+  project.write(
+    "m.wat",
+    `(module
+      (func (export "f32") (param f32) (result i32) (i32.reinterpret_f32 (local.get 0)))
+      (func (export "f64") (param f64) (result i64) (i64.reinterpret_f64 (local.get 0)))
+      (func (export "id") (param f32 f64 i32 i64) (result i64 i32 f64 f32)
+        (local.get 3) (local.get 2) (local.get 1) (local.get 0))
+      (func (export "trap") (param f64) unreachable)
+      (func (export "swap") (param i32 i64) (result f32 f64)
+        (f32.reinterpret_i32 (local.get 0)) (f64.reinterpret_i64 (local.get 1))))`,
+  );
+  const out = async (...args: string[]) => (await run("run", "--invoke", ...args)).out;
+  assert.equal(await out("f32", "m.wat", "nan:0x123"), `${0x7f800123}\n`);
+  assert.equal(await out("f32", "m.wat", "-nan"), `${0xffc00000 | 0}\n`);
+  assert.equal(await out("f64", "m.wat", "nan:0x123"), `${0x7ff0000000000123n}\n`);
+  assert.equal(await out("id", "m.wat", "nan:0x1", "-nan:0x2", "-3", "-4"), "-4\n-3\n-nan:0x2\nnan:0x1\n");
+  assert.equal(await out("id", "m.wat", "1.5", "-inf", "0xffffffff", "-0x8"), "-8\n-1\n-inf\n1.5\n");
+  assert.equal(await out("swap", "m.wat", "0x7fc00000", "0xffffffffffffffff"), "nan\n-nan:0xfffffffffffff\n");
+  assert.match((await run("run", "--invoke", "trap", "m.wat", "nan")).err, /trap: unreachable\n {4}at trap/);
+  assert.match((await run("run", "--invoke", "f32", "m.wat", "nan:0x0")).err, /nan:0x0 is out of range for an f32/);
+  assert.equal(
+    (await run("run", "--record", "log", "--invoke", "id", "m.wat", "2", "nan", "3", "4")).out,
+    "4\n3\nnan\n2\n",
+  );
+});
+
 commandTest("run compiles a big module by as many threads as the manifest or a flag says", async ({ project, run }) => {
   project.write("waft.json", '{ "settings": { "runtime": { "parallel": "2" } } }');
   const body = "(drop (v128.const i32x4 1 2 3 4))".repeat(1200);
