@@ -4,6 +4,7 @@
  */
 import { TokenCursor } from "@waft/engine/internal/text/token_cursor";
 import { ID, KEYWORD, LEFT, RESERVED, RIGHT, STRING } from "@waft/engine/internal/text/tokens";
+import { currentForm } from "./older_forms.ts";
 
 export class ComponentCursor extends TokenCursor {
   /** The word at token `at`; undefined if the token is not a word. */
@@ -61,7 +62,8 @@ export class ComponentCursor extends TokenCursor {
 
   unexpectedToken(at: number = this.at): never {
     const word = this.wordAt(at);
-    if (word !== undefined) this.fail(`unexpected token ${word}`, at);
-    return this.unexpected(at);
+    if (word === undefined) return this.unexpected(at);
+    const current = currentForm(word);
+    return this.fail(`unexpected token ${word}${current === undefined ? "" : `, an older form: write ${current}`}`, at);
   }
 }

@@ -664,7 +664,8 @@ class ComponentParser {
   }
 
   #coreValType(): CoreValType {
-    const at = this.#cursor.at;
+    const { at, kind } = this.#cursor;
+    if (kind === NAT) this.#cursor.fail("unexpected token, an older form of a slot: write its type first, `i32 0`");
     return CORE_VALUE_TYPES[this.#cursor.word()] ?? this.#cursor.unexpectedToken(at);
   }
 
@@ -929,7 +930,17 @@ class ComponentParser {
   }
 
   #memoryIndex(): number {
+    this.#refuseOlderIndex("memory");
     return this.#reference("core memory");
+  }
+
+  /** Refuses the older forms `$instance "name"` and `(func $instance "name")` of an index in a canonical option. */
+  #refuseOlderIndex(sort: "memory" | "func"): void {
+    const cursor = this.#cursor;
+    const isBare = cursor.kind === ID || cursor.kind === NAT;
+    if (isBare ? cursor.kinds[cursor.at + 1] !== STRING : !cursor.isOpening(sort)) return;
+    const form = `(core ${sort} $instance "name")`;
+    cursor.fail(`unexpected token, an older form of an index: write \`${form}\``, isBare ? cursor.at : cursor.at + 1);
   }
 
   #options(): CanonOption[] {
@@ -951,6 +962,7 @@ class ComponentParser {
     const cursor = this.#cursor;
     for (const kind of ["memory", "realloc", "post-return", "callback"] as const) {
       if (!cursor.takeOpening(kind)) continue;
+      if (kind !== "memory") this.#refuseOlderIndex("func");
       options.push({ kind, index: kind === "memory" ? this.#memoryIndex() : this.#reference("core func") });
       cursor.expectClose();
       return true;

@@ -78,3 +78,31 @@ Deno.test({
     assert.ok(other.length <= OTHER_MODULE_TYPES, other.join("\n"));
   },
 });
+
+Deno.test("text of an older form is refused with the form to write", () => {
+  const module = `(core module $m (memory (export "m") 1) (func (export "f") (param i32 i32) (result i32) unreachable)
+    (func (export "r") (param i32 i32 i32 i32) (result i32) unreachable)) (core instance $i (instantiate $m))`;
+  const lift = (options: string) =>
+    `${module} (func (export "f") (param "s" string) (result u32) (canon lift (core func $i "f") ${options}))`;
+  const memory = '(memory (core memory $i "m"))';
+  for (
+    const [fields, message] of [
+      [lift('(memory $i "m") (realloc (core func $i "r"))'), /write `\(core memory \$instance "name"\)`/],
+      [lift('(memory 0 "m") (realloc (core func $i "r"))'), /write `\(core memory \$instance "name"\)`/],
+      [lift(`${memory} (realloc (func $i "r"))`), /write `\(core func \$instance "name"\)`/],
+      [
+        lift(`${memory} (realloc (core func $i "r")) (post-return (func $i "f"))`),
+        /write `\(core func \$instance "name"\)`/,
+      ],
+      [`${module} (core func (canon waitable-set.wait (memory $i "m")))`, /write `\(core memory \$instance "name"\)`/],
+      ["(core func (canon context.get 0))", /write its type first, `i32 0`/],
+      ["(core func (canon yield))", /unexpected token yield, an older form: write `thread\.yield`/],
+      ["(core func (canon backpressure.set))", /write `backpressure\.inc` and `backpressure\.dec`/],
+      ["(type (stream u8)) (core func (canon stream.close-readable 0))", /write `stream\.drop-readable`/],
+      ["(type (list float32))", /unexpected token float32, an older form: write `f32`/],
+      ["(type (union u32 string))", /write `variant`/],
+      ["(type (toString u32))", /unexpected token toString$/m],
+    ] as const
+  ) assert.throws(() => componentToBinary(`(component ${fields})`), { message }, fields);
+  assert.ok(componentToBinary(`(component ${lift(`${memory} (realloc (core func $i "r"))`)})`).length > 0);
+});
