@@ -1,6 +1,7 @@
 /**
  * Numbers of the compiler's rooms. There a `number` is an integer of 32 bits, signed unless it is a bit pattern; `f64`
- * is a number with a fraction or more bits. In: values of one kind. Out: those of another.
+ * is a number with a fraction or more bits. In: values of one kind. Out: those of another. The rooms compile to
+ * WebAssembly, too (scripts/generate/portable/), where these functions are single instructions.
  */
 
 /** A number that may have a fraction or more than 32 bits. */

@@ -32,7 +32,7 @@ export class OptimizerWorkspace {
 export type AfterPass = (pass: string, f: IrFunction) => void;
 
 /** The enabled passes, by key of the `optimizations` setting. */
-interface PassOptions {
+export interface PassOptions {
   readonly gvn: GvnOptions;
   /** Key v128-const-cache. */
   readonly hoistConstants: boolean;
@@ -77,7 +77,7 @@ export function optimize(
 }
 
 /** The passes that `optimizations` enables. */
-function passOptions(optimizations: OptimizationSet): PassOptions {
+export function passOptions(optimizations: OptimizationSet): PassOptions {
   return {
     gvn: {
       simplify: optimizations.simplify,
@@ -94,7 +94,7 @@ function passOptions(optimizations: OptimizationSet): PassOptions {
 }
 
 /** Runs the passes that `options` enables over `f`, and counts in `workspace` how often they applied. */
-function runPasses(
+export function runPasses(
   f: IrFunction,
   options: PassOptions,
   workspace: OptimizerWorkspace,

@@ -1,0 +1,49 @@
+/**
+ * The optimizer (engine/optimize/) as WebAssembly: `deno run -A scripts/generate/portable/build_optimizer.ts FILE`. In:
+ * the files of the subset. Out: the module; a copy below .cache/ serves until the rewritten texts change.
+ */
+import { createHash } from "node:crypto";
+import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { readTaskLine } from "../../task_options.ts";
+import { compileSubset, rewriteSubset, type Subset } from "./compile_subset.ts";
+import { COUNTERPARTS } from "./counterparts.ts";
+import { OPTIMIZER_ENTRY } from "./optimizer_entry.ts";
+import { HOST_ONLY, PORTABLE } from "./portable_files.ts";
+
+const CACHE = fileURLToPath(new URL("../../../.cache/portable/", import.meta.url));
+/** Changes with the options of the compilation. */
+const VERSION = "1";
+
+/** The files of the subset, rewritten. */
+export function portableSubset(): Promise<Subset> {
+  return rewriteSubset(PORTABLE, HOST_ONLY);
+}
+
+/** The module of `subset`, which {@linkcode portableSubset} made; `isChecked` as for compileSubset. */
+export async function buildOptimizer(subset: Subset, isChecked = false): Promise<Uint8Array<ArrayBuffer>> {
+  const inputs = [VERSION, isChecked, OPTIMIZER_ENTRY, COUNTERPARTS, [...subset.texts], subset.problems];
+  const digest = createHash("sha256").update(JSON.stringify(inputs)).digest("hex");
+  const file = `${CACHE}${digest}.wasm`;
+  if (existsSync(file)) return new Uint8Array(readFileSync(file));
+  const module = await compileSubset(subset, OPTIMIZER_ENTRY, isChecked);
+  mkdirSync(CACHE, { recursive: true });
+  // A rename, so that processes that build at once never read half a file.
+  const partial = `${file}.${process.pid}`;
+  writeFileSync(partial, module);
+  renameSync(partial, file);
+  return module;
+}
+
+if (import.meta.main) {
+  const { operands: [file] } = readTaskLine({
+    name: "run -A scripts/generate/portable/build_optimizer.ts",
+    about: "Compiles the optimizer to WebAssembly.",
+    operands: "FILE",
+    options: { checked: { help: "trap at accesses outside of an array" } },
+  });
+  const module = await buildOptimizer(await portableSubset(), process.argv.includes("--checked"));
+  writeFileSync(file, module);
+  console.log(`${file}: ${module.length} bytes`);
+}
