@@ -33,13 +33,22 @@ export interface CompilationReport {
    * `compile`: the call of `compile`; `background`: a helper thread while the module ran; `cache`: a stored artifact.
    */
   readonly origin: "compile" | "background" | "cache";
+  /** `functions`: hot functions, before the module; `loop`: the rest of a function, for frames that are in a loop. */
+  readonly part: "module" | "functions" | "loop";
   /** Milliseconds that it took; for a helper thread, from the request to the switch. */
   readonly ms: number;
+  /** Milliseconds from the first instance to the switch; undefined for code with which the module starts. */
+  readonly afterMs: number | undefined;
   /** Size of the image in bytes: functions, stubs and thunks. */
   readonly codeBytes: number;
-  /** The defined functions, in the order of their indices. */
+  /** The defined functions that were compiled, in the order of their indices. */
   readonly functions: readonly FunctionReport[];
 }
+
+/** The parts of a report that its maker knows. */
+type ReportParts =
+  & Pick<CompilationReport, "tier" | "kernel" | "origin" | "ms">
+  & Partial<Pick<CompilationReport, "part" | "afterMs">>;
 
 /** Notes how each function is compiled. */
 export class FunctionNotes {
@@ -51,16 +60,20 @@ export class FunctionNotes {
   };
 
   /** The report of the compilation that gave `compiled`. */
-  report(compiled: CompiledModule, parts: Omit<CompilationReport, "functions" | "codeBytes">): CompilationReport {
+  report(
+    compiled: CompiledModule,
+    { part = "module", afterMs, ...parts }: ReportParts,
+  ): CompilationReport {
     const { valid, image, importedFuncCount } = compiled;
     const { functionStart, functionEnd } = image.tables;
+    const rows = part === "module" ? this.#rows : new Map<number, never>();
     const functions = valid.funcs.map(({ body }, k): FunctionReport => ({
       index: importedFuncCount + k,
       name: compiled.funcName(importedFuncCount + k),
       bodyBytes: body.bytes.length,
       codeBytes: functionEnd[k] - functionStart[k],
-      ...this.#rows.get(k) ?? { tier: "optimizing", ms: undefined },
-    }));
-    return { ...parts, codeBytes: image.size, functions };
+      ...rows.get(k) ?? { tier: "optimizing", ms: undefined },
+    })).filter((_, k) => functionStart[k] >= 0);
+    return { ...parts, part, afterMs, codeBytes: image.size, functions };
   }
 }

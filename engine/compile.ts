@@ -31,7 +31,7 @@ import type { StackRule } from "./stack_rules.ts";
 import { Statistics } from "./statistics.ts";
 import type { ModuleEnv } from "./translate/module_env.ts";
 import { type ModuleInterface, moduleInterface } from "./translate/module_interface.ts";
-import type { Summaries } from "./translate/summaries.ts";
+import { BODY, type Summaries } from "./translate/summaries.ts";
 import { prepareRules } from "./validate/late_rules.ts";
 import { validateModule } from "./validate/module.ts";
 import type { ValidModule } from "./validate/valid_module.ts";
@@ -377,6 +377,64 @@ function reserveJumps(code: MachineCode, count: number): number[] {
     code.length += JUMP_BYTES;
   }
   return jumps;
+}
+
+/** Optimized code of some functions of a module, in an image of its own. `functionStart` is −1 for the others. */
+export interface BatchCode extends CompiledCode {
+  /** As those of a loop's code. */
+  readonly jumps: readonly number[];
+}
+
+/**
+ * Compiles functions of a module while others still run baseline code. The image has its own stubs, and jumps to the
+ * functions outside that it calls. `wanted` are defined functions, to which small callees are added as long as
+ * all bodies together have at most `mostBytes`. Throws UnsupportedError and RangeError as
+ * compileModule does.
+ */
+export function compileBatch(
+  module: Module,
+  options: CompileOptions,
+  wanted: readonly number[],
+  mostBytes: number,
+): BatchCode {
+  const { target } = options;
+  const valid = validateModule(module, options.features, { bodies: false });
+  const { env, context } = compilerState(valid, options);
+  const count = valid.funcs.length;
+  const code = new MachineCode(count, env.signatures.length);
+  target.emitStubs(context, code);
+  const chosen = batchOf(env.summaries, wanted, mostBytes);
+  const inlineSites = new Map<number, InlineSite[]>();
+  withBodyCompiler({ env, context, options }, (compile) => {
+    for (const index of env.summaries.calleesFirst) {
+      if (chosen.has(index)) noteInlineSites(inlineSites, index, compile(code, index));
+    }
+  });
+  const functionStart = code.functionStart.slice();
+  const jumps = reserveJumps(code, count);
+  target.relocate(code);
+  const image = describeImage(valid, env, code, inlineSites, options);
+  return { ...image, tables: { ...image.tables, functionStart }, jumps };
+}
+
+/**
+ * `wanted` and the functions without loops and calls that they call, as long as all bodies have at most `mostBytes`:
+ * such functions have no polls, so samples never see them.
+ */
+function batchOf(summaries: Summaries, wanted: readonly number[], mostBytes: number): Set<number> {
+  const { bytes, flags, calleeStart, callees } = summaries;
+  const chosen = new Set(wanted);
+  let left = mostBytes;
+  for (const index of wanted) left -= bytes[index];
+  for (const index of wanted) {
+    for (let at = calleeStart[index]; at < calleeStart[index + 1]; at++) {
+      const callee = callees[at];
+      if (chosen.has(callee) || bytes[callee] > left || (flags[callee] & (BODY.LOOP | BODY.CALL)) !== 0) continue;
+      left -= bytes[callee];
+      chosen.add(callee);
+    }
+  }
+  return chosen;
 }
 
 /** Runs `compile` and reports its time to `options.note`. */

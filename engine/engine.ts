@@ -27,6 +27,7 @@ import { type CompilationReport, FunctionNotes, type FunctionReport } from "./co
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
 import type { Target } from "./codegen/target.ts";
 import {
+  compileBatch,
   type CompiledCode,
   compileLoopEntry,
   compileModule,
@@ -340,6 +341,7 @@ export class Engine implements Settings {
   readonly #provesCode: boolean;
   readonly #tierUpCalls: number | undefined;
   readonly #tierUpTurns: number | undefined;
+  readonly #tierUpBatches: boolean;
   readonly #lazyFrom: number | undefined;
   readonly #cache: CodeCache | undefined;
   readonly #explain: EngineOptions["explain"];
@@ -369,6 +371,7 @@ export class Engine implements Settings {
     this.#tierUpCalls = options.tierUpCalls;
     this.#lazyFrom = options.lazyFrom;
     this.#tierUpTurns = TARGET.loopEntry === undefined ? undefined : options.tierUpTurns;
+    this.#tierUpBatches = options.tierUpBatches ?? false;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
     // Code in the cache was proven by the process that wrote it, if at all.
@@ -703,7 +706,8 @@ export class Engine implements Settings {
     mayStartThreads = true;
     const options = this.#codeOptions(explicitBounds);
     const notes = new FunctionNotes();
-    let requested = 0;
+    const by = { tier: "optimizing", kernel: undefined } as const;
+    const isHere = this.#tierUpCalls !== undefined || this.#tierUpTurns !== undefined;
     let origin: CompilationReport["origin"] = "background";
     return new TierUp(space, compiled, replaceable, {
       target: TARGET,
@@ -712,23 +716,29 @@ export class Engine implements Settings {
       startsAtOnce: plan?.startsAtOnce ?? false,
       isReady: () => workerCount() > 0,
       callSoon,
-      send: (message, isUnderWay) => {
-        requested = now();
-        return sendJob(message, isUnderWay);
-      },
+      send: sendJob,
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
       ...(this.#tierUpTurns === undefined ? {} : { afterTurns: this.#tierUpTurns }),
+      hasBatches: true,
+      ...(this.#tierUpBatches && !compiled.deterministic
+        ? {
+          compileBatchHere: ({ wanted, mostBytes }) =>
+            compileBatch(module, { ...options, target: TARGET }, wanted, mostBytes),
+        }
+        : {}),
       compileLoopHere: (place) => compileLoopEntry(module, { ...options, target: TARGET }, place),
       compileHere: () => {
-        requested = now();
         origin = "compile";
         return compileModule(module, { ...options, target: TARGET, note: this.#explain && notes.note });
       },
-      finished: (optimized, statistics) => {
+      movedUp: (part, times) => {
+        if (this.#perfMap) addToPerfMap(part);
+        this.#explain?.(notes.report(part, { ...by, origin: isHere ? "compile" : "background", ...times }));
+      },
+      finished: (optimized, statistics, times) => {
         if (this.#perfMap) addToPerfMap(optimized);
-        const ms = now() - requested;
-        this.#explain?.(notes.report(optimized, { tier: "optimizing", kernel: undefined, origin, ms }));
-        plan?.finished(optimized, statistics);
+        this.#explain?.(notes.report(optimized, { ...by, origin, ...times }));
+        plan?.finished(optimized, statistics, times);
       },
     });
   }

@@ -12,6 +12,7 @@
 import type { LoopEntryTarget, Target } from "./codegen/target.ts";
 import type { LoopEntryCode, LoopPlace } from "./compile.ts";
 import { THREAD } from "./abi/context_layout.ts";
+import type { CodeArena } from "./host/code_arena.ts";
 import { CodeImage, placeImage } from "./link/image.ts";
 import { type PlacedCode, PlacingJob } from "./parallel/placing_job.ts";
 import type { RequestedJob } from "./parallel/optimize_job.ts";
@@ -27,6 +28,8 @@ const LOOK_MS = 1;
  */
 const FIRST_MS = 1;
 const LONGEST_MS = 50;
+/** Milliseconds for which one frame must be in loops before a loop of it is compiled, as long as the module is not. */
+const EARLY_MS = 20;
 /** The maximum number of loops of a module that are compiled; few loops of a program run for long. */
 const MOST_LOOPS = 64;
 
@@ -42,6 +45,14 @@ interface LoopCompiler {
   readonly notBefore: number;
   /** Compiles a loop, or lets a helper thread compile it; undefined if neither is possible. */
   compile(place: LoopPlace): Compilation;
+  /** The best code of a function so far. */
+  addressOf(index: number): number;
+  /** Whether all functions have optimized code; a thread may be busy with that otherwise. */
+  isModuleDone(): boolean;
+  /** The module whose code new calls run. */
+  current(): CompiledModule;
+  /** Called when frames may continue in the code of a loop that was requested at time `since`. */
+  movedUp(part: CompiledModule, since: number): void;
 }
 
 /** A loop: in progress, entered at an address, or refused (0). */
@@ -50,7 +61,6 @@ type Loop = PlacingJob | number;
 export class LoopEntries {
   readonly #store: Store;
   readonly #baseline: CompiledModule;
-  readonly #optimized: CompiledModule;
   readonly #compiler: LoopCompiler;
   readonly #target: LoopEntryTarget;
   /** By the offset of the loop's opcode in the module. */
@@ -58,34 +68,25 @@ export class LoopEntries {
   /** The code of loops: frames may continue there as long as this object hands out its addresses. */
   readonly #modules: CompiledModule[] = [];
   #waiting = 0;
+  /** The stack pointer of the frame that polled last, and the time since which no other one has. */
+  #frame = 0;
+  #frameSince = 0;
   #pause = FIRST_MS;
   /** The time of the next poll that searches the stacks for baseline code. */
   #next = 0;
   /** Frames that continue in optimized code, so far. */
   entered = 0;
 
-  /** The loops of a module that has just been switched over; undefined where the target does not support them. */
-  static of(
-    store: Store,
-    baseline: CompiledModule,
-    optimized: CompiledModule,
-    compiler: LoopCompiler,
-  ): LoopEntries | undefined {
+  /** The loops of a module that is being switched over; undefined where the target does not support them. */
+  static of(store: Store, baseline: CompiledModule, compiler: LoopCompiler): LoopEntries | undefined {
     const { loopEntry } = compiler.target;
     const isPossible = loopEntry !== undefined && !baseline.deterministic && compiler.binary.length > 0;
-    return isPossible ? new LoopEntries(store, baseline, optimized, compiler, loopEntry) : undefined;
+    return isPossible ? new LoopEntries(store, baseline, compiler, loopEntry) : undefined;
   }
 
-  private constructor(
-    store: Store,
-    baseline: CompiledModule,
-    optimized: CompiledModule,
-    compiler: LoopCompiler,
-    target: LoopEntryTarget,
-  ) {
+  private constructor(store: Store, baseline: CompiledModule, compiler: LoopCompiler, target: LoopEntryTarget) {
     this.#store = store;
     this.#baseline = baseline;
-    this.#optimized = optimized;
     this.#compiler = compiler;
     this.#target = target;
   }
@@ -113,9 +114,20 @@ export class LoopEntries {
     const place = this.#placeOfPoll();
     if (place === undefined) return false;
     if (now < this.#compiler.notBefore) return true;
-    const loop = this.#loops.get(place.at) ?? this.#request(place, now);
+    const known = this.#loops.get(place.at);
+    if (known === undefined && !this.#isDue(now)) return true;
+    const loop = known ?? this.#request(place, now);
     if (typeof loop === "number" && loop !== 0) this.#resumeAt(loop);
     return true;
+  }
+
+  /** True once the module is optimized; before, if the innermost frame seems to be the same for some time. */
+  #isDue(now: number): boolean {
+    if (this.#compiler.isModuleDone()) return true;
+    const frame = this.#store.thread.state.word(THREAD.GUEST_SP);
+    if (frame !== this.#frame) this.#frameSince = now;
+    this.#frame = frame;
+    return now - this.#frameSince >= EARLY_MS;
   }
 
   /** The loop at whose header the innermost frame polls. */
@@ -146,7 +158,7 @@ export class LoopEntries {
       const made = this.#compiler.compile(place);
       if (made === undefined) return 0;
       if (!("bytes" in made)) return new PlacingJob(made, arena, now);
-      return this.#adopt(made, placeImage(arena, made.bytes, made.tables), made);
+      return this.#adopt(made, placeImage(arena, made.bytes, made.tables), made, now);
     } catch {
       return 0;
     }
@@ -156,11 +168,13 @@ export class LoopEntries {
     const code = job.advance(now);
     if (code === "waiting") return;
     this.#waiting--;
-    this.#loops.set(at, code === "failed" ? 0 : this.#adoptPlaced(code));
+    this.#loops.set(at, code === "failed" ? 0 : this.#adoptPlaced(code, job.since));
   }
 
-  #adoptPlaced({ description, base, codeBytes, tables, loop }: PlacedCode): number {
-    return loop === undefined ? 0 : this.#adopt(description, new CodeImage(base, codeBytes, tables), loop);
+  #adoptPlaced({ description, base, codeBytes, tables, entry, jumps }: PlacedCode, since: number): number {
+    return entry === undefined
+      ? 0
+      : this.#adopt(description, new CodeImage(base, codeBytes, tables), { entry, jumps }, since);
   }
 
   /** Completes a loop's code. Returns the address at which frames continue, or 0. */
@@ -168,34 +182,23 @@ export class LoopEntries {
     description: PlacedCode["description"],
     image: CodeImage,
     { entry, jumps }: Pick<LoopEntryCode, "entry" | "jumps">,
+    since: number,
   ): number {
     const { thread } = this.#store;
     const baseline = this.#baseline;
-    if (!this.#writeJumps(image, jumps)) {
+    const { target, addressOf } = this.#compiler;
+    if (!writeJumps(thread.arena, image, jumps, target, addressOf)) {
       thread.arena.release(image.base, image.size);
       return 0;
     }
     const module = new CompiledModule(thread, baseline.valid, { ...description, image, sameAs: baseline });
     module.internal = baseline.internal;
     this.#store.addModule(module);
+    baseline.keepsPart(module);
     this.#modules.push(module);
-    for (const instance of this.#store.instancesOf(this.#optimized)) instance.retained.add(module);
+    for (const instance of this.#store.instancesOf(this.#compiler.current())) instance.retained.add(module);
+    this.#compiler.movedUp(module, since);
     return image.base + entry;
-  }
-
-  /** Writes the jumps to the optimized functions. Returns false if one is too far away. */
-  #writeJumps({ base, size }: CodeImage, jumps: readonly number[]): boolean {
-    if (jumps.length === 0) return true;
-    const to = this.#optimized.image;
-    const { writeEntryJump } = this.#compiler.target;
-    let written = true;
-    this.#store.thread.arena.patch(base, size, (placed) => {
-      for (let k = 0; k < jumps.length; k += 2) {
-        const distance = to.base + to.tables.functionStart[jumps[k + 1]] - (base + jumps[k]);
-        written &&= writeEntryJump(placed, jumps[k], distance);
-      }
-    });
-    return written;
   }
 
   /** Lets the frame that has parked at a poll continue at `address`. */
@@ -208,4 +211,22 @@ export class LoopEntries {
     stack.setWord(at, address);
     this.entered++;
   }
+}
+
+/** Writes the jumps of an image to functions at `addressOf`. Returns false if one is too far away. */
+export function writeJumps(
+  arena: CodeArena,
+  { base, size }: CodeImage,
+  jumps: readonly number[],
+  { writeEntryJump }: Pick<Target, "writeEntryJump">,
+  addressOf: (index: number) => number,
+): boolean {
+  if (jumps.length === 0) return true;
+  let written = true;
+  arena.patch(base, size, (placed) => {
+    for (let k = 0; k < jumps.length; k += 2) {
+      written &&= writeEntryJump(placed, jumps[k], addressOf(jumps[k + 1]) - (base + jumps[k]));
+    }
+  });
+  return written;
 }

@@ -120,6 +120,13 @@ export interface EngineOptions {
    */
   tierUpTurns?: number;
   /**
+   * With one of both: every second function of a module is compiled and switched over first, the whole module when as
+   * many calls or turns have passed again; for tests.
+   *
+   * @internal
+   */
+  tierUpBatches?: boolean;
+  /**
    * With the tier `auto`: the size in bytes of a module's bodies from which on they are compiled when they are called.
    * For tests.
    *
@@ -213,6 +220,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   verify: true,
   tierUpCalls: true,
   tierUpTurns: true,
+  tierUpBatches: true,
   lazyFrom: true,
   explain: true,
 };

@@ -5,7 +5,14 @@
  * switch happens.
  *
  *     IDLE ── first instance ──▶ WARMING ── it has run for START_MS ──▶ COMPILING ──▶ DONE
- *                                                └─ no thread: when enough time was spent ──▶ compiled here ──▶ DONE
+ *                                    │  │                                   ▲
+ *                                    │  └─ large: hot functions first ──▶ BATCHES
+ *                                    └─ no thread: when enough time was spent ──▶ compiled here ──▶ DONE
+ *
+ * A module that takes long to compile moves up in batches: while it runs, polls show which functions are hot. These,
+ * and the functions that they call, are compiled as an image of their own, to which the entries of their baseline code
+ * jump. The whole module follows when no further function is hot, and replaces all of this as if there had been no
+ * batch.
  *
  * Starting the first thread takes this one so long that a call with a near deadline would be late: such a call leaves
  * it to the event loop.
@@ -20,15 +27,17 @@
  */
 import { now } from "./host/clocks.ts";
 import type { Target } from "./codegen/target.ts";
-import type { CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
+import type { BatchCode, CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "./compile.ts";
 import type { BaselineSharing } from "./artifact/shared_module.ts";
+import type { CodeDescription } from "./link/code_description.ts";
 import { CodeImage, placeImage } from "./link/image.ts";
-import { LoopEntries } from "./loop_entries.ts";
-import { JOB, type OptimizedCode, type OptimizeJob, RequestedJob } from "./parallel/optimize_job.ts";
+import { HotFunctions } from "./hot_functions.ts";
+import { LoopEntries, writeJumps } from "./loop_entries.ts";
+import { type Batch, JOB, type OptimizedCode, type OptimizeJob, RequestedJob } from "./parallel/optimize_job.ts";
 import { PlacingJob } from "./parallel/placing_job.ts";
 import { CompiledModule } from "./runtime/code/compiled_module.ts";
 import { PollSteps } from "./poll_steps.ts";
-import { dropReplaced, replaceCode } from "./runtime/instance/replace_code.ts";
+import { dropReplaced, replaceCode, replaceFunctions } from "./runtime/instance/replace_code.ts";
 import type { Store } from "./runtime/instance/store.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 
@@ -58,12 +67,35 @@ const GIVEN_BACK_AT_ONCE = 32;
 const OWN_THREAD_MS = 300;
 /** Milliseconds between two checks of a job in progress. */
 const LOOK_MS = 2;
+/** Bytes of bodies from which on hot functions are compiled first. */
+const BATCHES_FROM = 100_000;
+/** Bytes of the bodies that a batch has at most, unless that of its hottest function has more. */
+const MOST_BATCH_BYTES = 8_000;
+/** The maximum number of batches of a module. */
+const MOST_BATCHES = 4;
+/** Milliseconds between two samples of the running functions, which take some ten microseconds each. */
+const SAMPLE_MS = 2;
+/** The same as a multiple of the time that a sample took. */
+const SAMPLE_PAUSE = 50;
+/** The weight of the samples that makes a function hot, at first and after a batch. */
+const HOT_AT_FIRST = 4;
+const HOT_LATER = 8;
+/** Milliseconds for which a module runs after a batch before its samples show what is hot now. */
+const BATCH_PAUSE_MS = 30;
 /**
  * Without a helper thread: the time in milliseconds, per byte of the module, for which baseline code must have run
  * before the optimizing compiler compiles the module on this thread. The JavaScript engine has not optimized the
  * compiler itself at that point.
  */
 const MS_PER_BYTE_WITHOUT_THREAD = 0.05;
+
+/** Milliseconds up to a switch to optimized code. */
+interface MoveTimes {
+  /** From the request. */
+  readonly ms: number;
+  /** From the first instance. */
+  readonly afterMs: number;
+}
 
 /** The parts of an engine that tiering up uses. */
 export interface OptimizingCompiler {
@@ -93,15 +125,21 @@ export interface OptimizingCompiler {
    * realm from which this one received it.
    */
   readonly shared?: boolean | OptimizeJob;
+  /** Whether hot functions may be compiled before the module. */
+  readonly hasBatches?: boolean;
+  /** Compiles a batch on this thread, with `afterCalls` or `afterTurns`, before the module: for tests. */
+  compileBatchHere?(batch: Batch): BatchCode;
   /** Compiles the module on this thread. */
   compileHere(): CompiledCode;
   /** Compiles the rest of a function from a loop on, on this thread. Absent for code without polls. */
   compileLoopHere?(place: LoopPlace): LoopEntryCode | undefined;
+  /** Called when optimized code of some functions, or of a loop, is used. */
+  movedUp?(part: CompiledModule, times: MoveTimes & { readonly part: "functions" | "loop" }): void;
   /** Called when the optimized module exists. */
-  finished?(compiled: CompiledModule, statistics: Readonly<Record<string, number>>): void;
+  finished?(compiled: CompiledModule, statistics: Readonly<Record<string, number>>, times: MoveTimes): void;
 }
 
-const STAGE = { IDLE: 0, WARMING: 1, COMPILING: 2, DONE: 3 } as const;
+const STAGE = { IDLE: 0, WARMING: 1, BATCHES: 2, COMPILING: 3, DONE: 4 } as const;
 
 /** Whether the event loop is to start the thread, or has tried to. */
 const EVENT_LOOP = { UNASKED: 0, ASKED: 1, TRIED: 2 } as const;
@@ -109,7 +147,7 @@ const EVENT_LOOP = { UNASKED: 0, ASKED: 1, TRIED: 2 } as const;
 /** Tier-ups in progress by their modules, baseline and optimized, for as long as one of these can run. */
 const IN_PROGRESS = new WeakMap<CompiledModule, TierUp>();
 
-/** The part of a tier-up that ends with it. */
+/** The part of a tier-up that ends with it: the module's or a batch's job in progress. */
 interface Request {
   job: PlacingJob | undefined;
 }
@@ -155,6 +193,15 @@ export class TierUp {
   /** Whether another realm has sent the shared job. */
   #isFollower = false;
   #loops: LoopEntries | undefined;
+  /** Present while batches may be compiled. */
+  #hot: HotFunctions | undefined;
+  /** The number of batches so far. */
+  #batches = 0;
+  /** The best code so far of functions in batches. */
+  readonly #addresses = new Map<number, number>();
+  #nextSample = 0;
+  /** The time until which samples are taken after a batch. */
+  #samplesUntil = 0;
   /** Large baseline functions that begin with a jump to optimized code, whose pages are to be given back. */
   #replaced: readonly number[] = [];
   #givenBack = 0;
@@ -208,7 +255,18 @@ export class TierUp {
     this.#since = now();
     IN_PROGRESS.set(this.#baseline, this);
     GONE.register(this, this.#request);
+    if (this.#mayHaveBatches()) this.#hot = new HotFunctions(this.#store.thread, this.#baseline.image);
     this.#store.thread.addWork(new TierUpWork(this, this.#steps));
+  }
+
+  /** Code that other realms use is not changed; deterministic code counts the depth of calls by the module's calls. */
+  #mayHaveBatches(): boolean {
+    const { hasBatches = false, shared = false, startsAtOnce = false } = this.#compiler;
+    const { deterministic, valid: { funcs } } = this.#baseline;
+    if (!hasBatches || shared !== false || startsAtOnce || deterministic) return false;
+    let bytes = 0;
+    for (const { body } of funcs) bytes += body.bytes.length;
+    return bytes >= BATCHES_FROM;
   }
 
   get eager(): boolean {
@@ -232,17 +290,38 @@ export class TierUp {
     const { afterCalls, afterTurns } = this.#compiler;
     if (afterTurns !== undefined) return this.#countTurn(afterTurns, this.#steps!, atPoll);
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
-    const next = this.#stage === STAGE.WARMING
-      ? this.#warmUp(now)
-      : this.#stage === STAGE.COMPILING
-      ? this.#look(now)
-      : now;
-    return this.#stage === STAGE.DONE ? this.#enterLoops(now, atPoll) : next;
+    if (atPoll && this.#hot !== undefined) this.#sample(now, this.#hot);
+    const next = this.#step(now);
+    if (this.#stage === STAGE.DONE) return this.#enterLoops(now, atPoll);
+    return Math.min(next ?? Infinity, this.#loops?.advance(now, atPoll) ?? Infinity);
+  }
+
+  /** Samples at most the fiftieth part of the time. */
+  #sample(time: number, hot: HotFunctions): void {
+    if (time < this.#nextSample) return;
+    hot.sample();
+    const end = now();
+    this.#nextSample = end + (end - time) * SAMPLE_PAUSE;
+  }
+
+  #step(now: number): number | undefined {
+    switch (this.#stage) {
+      case STAGE.WARMING:
+        return this.#warmUp(now);
+      case STAGE.BATCHES:
+        return this.#followBatch(now);
+      case STAGE.COMPILING:
+        return this.#look(now);
+      default:
+        return undefined;
+    }
   }
 
   /** Compiles the optimized code on this thread and switches to it now, for callers that need optimized code. */
   complete(): CompiledModule {
-    if (this.#stage !== STAGE.DONE) {
+    // Code that leads to batches is neither shared, stored nor used with other tables.
+    const isFinal = this.#stage === STAGE.DONE && (this.#optimized !== undefined || this.#batches === 0);
+    if (!isFinal) {
       this.#abandon();
       this.#compileHere();
       this.#giveBack(0, Infinity);
@@ -256,7 +335,7 @@ export class TierUp {
   #warmUp(now: number): number | undefined {
     const { isReady, startsAtOnce = false } = this.#compiler;
     const due = this.#since + (startsAtOnce ? 0 : isReady() ? READY_START_MS : START_MS);
-    if (now < due) return Math.min(due, now + READY_START_MS);
+    if (now < due) return Math.min(due, now + (this.#hot === undefined ? READY_START_MS : SAMPLE_MS));
     if (!this.#delaysCall(now)) return this.#start(now);
     this.#askEventLoop();
     return now + READY_START_MS;
@@ -294,7 +373,7 @@ export class TierUp {
   }
 
   #countCall(afterCalls: number): number | undefined {
-    if (this.#stage === STAGE.WARMING && ++this.#calls > afterCalls) this.#tryHere();
+    if (this.#stage === STAGE.WARMING && ++this.#calls > afterCalls && !this.#tryBatchHere()) this.#tryHere();
     return this.#stage === STAGE.DONE ? this.#giveBack(Infinity) : Infinity;
   }
 
@@ -321,7 +400,7 @@ export class TierUp {
   #countTurn(afterTurns: number, steps: PollSteps, atPoll: boolean): number | undefined {
     const { thread } = this.#store;
     if (atPoll && ++this.#turns % (afterTurns + 1) === 0) {
-      if (this.#stage === STAGE.WARMING) this.#tryHere();
+      if (this.#stage === STAGE.WARMING && !this.#tryBatchHere()) this.#tryHere();
       this.#loops?.enterLoop(0);
     }
     if (atPoll) steps.step();
@@ -334,6 +413,12 @@ export class TierUp {
   }
 
   #start(now: number): number | undefined {
+    if (this.#sendBatch(now, HOT_AT_FIRST)) return now + SAMPLE_MS;
+    return this.#startWhole(now);
+  }
+
+  #startWhole(now: number): number | undefined {
+    this.#hot = undefined;
     const job = this.#send();
     if (job === undefined) {
       const { byteLength } = this.#binary ?? this.#baseline.valid.bytes;
@@ -345,13 +430,118 @@ export class TierUp {
     return now + LOOK_MS;
   }
 
+  /** Sends the hottest functions to a helper thread; false if none is hot enough or there is no thread. */
+  #sendBatch(now: number, least: number): boolean {
+    const { funcs } = this.#baseline.valid;
+    let left = MOST_BATCH_BYTES;
+    const wanted = (this.#hot?.take(least) ?? []).filter((index) => {
+      const { length } = funcs[index].body.bytes;
+      if (this.#addresses.has(index) || (length > left && left < MOST_BATCH_BYTES)) return false;
+      left -= length;
+      return true;
+    });
+    if (wanted.length === 0 || this.#batches === MOST_BATCHES) return false;
+    const job = this.#send({ batch: { wanted, mostBytes: MOST_BATCH_BYTES } });
+    if (job === undefined) return false;
+    this.#batches++;
+    this.#request.job = new PlacingJob(job, this.#store.thread.arena, now);
+    this.#stage = STAGE.BATCHES;
+    return true;
+  }
+
+  /** Waits for a batch, then for samples; then sends another batch or the module. */
+  #followBatch(now: number): number | undefined {
+    const { job } = this.#request;
+    const code = job?.advance(now);
+    if (code === "waiting") return now + LOOK_MS;
+    this.#request.job = undefined;
+    if (code === "failed") return this.#startWhole(now);
+    if (job !== undefined && code !== undefined) {
+      const image = new CodeImage(code.base, code.codeBytes, code.tables);
+      this.#adoptBatch(code.description, code.jumps, image, job.since);
+      this.#hot?.take(0);
+      this.#samplesUntil = now + BATCH_PAUSE_MS;
+    }
+    if (now < this.#samplesUntil) return now + SAMPLE_MS;
+    return this.#sendBatch(now, HOT_LATER) ? now + LOOK_MS : this.#startWhole(now);
+  }
+
+  /** For tests: every second function, if there was no batch yet. */
+  #tryBatchHere(): boolean {
+    const { compileBatchHere, shared = false } = this.#compiler;
+    if (compileBatchHere === undefined || this.#batches > 0 || shared !== false) return false;
+    this.#batches++;
+    this.#calls = 0;
+    this.#isCompiledHere = true;
+    const wanted = [...this.#replaceable.keys()].filter((index) => (index & 1) === 0);
+    const since = now();
+    try {
+      const code = compileBatchHere({ wanted, mostBytes: 0 });
+      this.#adoptBatch(code, code.jumps, placeImage(this.#store.thread.arena, code.bytes, code.tables), since);
+    } catch (error) {
+      if (!(error instanceof RangeError)) throw error;
+    }
+    return true;
+  }
+
+  /** Lets the functions of a batch run its code, and frames in loops continue in optimized code from now on. */
+  #adoptBatch(description: CodeDescription, jumps: readonly number[], image: CodeImage, since: number): void {
+    const baseline = this.#baseline;
+    const { thread } = this.#store;
+    const { target } = this.#compiler;
+    const isUsable = !baseline.references.isShared &&
+      writeJumps(thread.arena, image, jumps, target, (index) => this.#addressOf(index));
+    if (!isUsable) return thread.arena.release(image.base, image.size);
+    const part = new CompiledModule(thread, baseline.valid, { ...description, image, sameAs: baseline });
+    part.internal = baseline.internal;
+    this.#store.addModule(part);
+    try {
+      replaceFunctions(this.#store, baseline, part, this.#replaceable, target.writeEntryJump);
+    } catch (error) {
+      if (error instanceof RangeError) return; // the system refuses access: the baseline code stays
+      throw error;
+    }
+    const { functionStart } = image.tables;
+    functionStart.forEach((start, index) => {
+      if (start >= 0) this.#addresses.set(index, image.base + start);
+    });
+    this.#followLoops();
+    this.#compiler.movedUp?.(part, { part: "functions", ...this.#timesSince(since) });
+  }
+
+  #timesSince(since: number): MoveTimes {
+    const time = now();
+    return { ms: time - since, afterMs: time - this.#since };
+  }
+
+  /** The best code so far of a defined function. */
+  #addressOf(index: number): number {
+    const { base, tables } = this.current.image;
+    const inBatch = this.#optimized === undefined ? this.#addresses.get(index) : undefined;
+    return inBatch ?? base + tables.functionStart[index];
+  }
+
+  #followLoops(): void {
+    const baseline = this.#baseline;
+    this.#loops ??= LoopEntries.of(this.#store, baseline, {
+      target: this.#compiler.target,
+      binary: this.#binary === undefined ? baseline.valid.bytes : new Uint8Array(this.#binary),
+      notBefore: this.#isFollower && !this.#compiler.isReady() ? now() + OWN_THREAD_MS : 0,
+      compile: (place) => this.#compileLoop(place),
+      addressOf: (index) => this.#addressOf(index),
+      isModuleDone: () => this.#optimized !== undefined || this.#isCompiledHere,
+      current: () => this.current,
+      movedUp: (part, since) => this.#compiler.movedUp?.(part, { part: "loop", ...this.#timesSince(since) }),
+    });
+  }
+
   /**
-   * Sends the module, or one loop of it, to a helper thread, unless another realm has sent the module; undefined if
-   * there is no thread.
+   * Sends the module, or a part of it, to a helper thread, unless another realm has sent the module; undefined if there
+   * is no thread.
    */
-  #send(loop?: LoopPlace): RequestedJob | undefined {
-    if (loop === undefined && this.#sharedJob !== undefined) return this.#sendShared(this.#sharedJob);
-    const job = this.#makeJob(false, loop);
+  #send(part?: Pick<OptimizeJob, "loop" | "batch">): RequestedJob | undefined {
+    if (part === undefined && this.#sharedJob !== undefined) return this.#sendShared(this.#sharedJob);
+    const job = this.#makeJob(false, part);
     return this.#sendTo(job) ? job : undefined;
   }
 
@@ -367,11 +557,11 @@ export class TierUp {
     return this.#compiler.send(job.message, isUnderWay);
   }
 
-  #makeJob(isShared: boolean, loop?: LoopPlace): RequestedJob {
+  #makeJob(isShared: boolean, part?: Pick<OptimizeJob, "loop" | "batch">): RequestedJob {
     const { target, options: { cpu, ...options } } = this.#compiler;
     const { pollPage } = this.#store.thread.arena;
     const job = RequestedJob.make(
-      { target: target.name, options, cpu: [...cpu], pollPage, ...(loop === undefined ? {} : { loop }) },
+      { target: target.name, options, cpu: [...cpu], pollPage, ...part },
       this.#binary ?? this.#baseline.valid.bytes,
       isShared,
     );
@@ -380,10 +570,14 @@ export class TierUp {
   }
 
   #look(now: number): number | undefined {
-    const code = this.#request.job!.advance(now);
+    const job = this.#request.job!;
+    const code = job.advance(now);
     if (code === "waiting") return now + LOOK_MS;
     if (code === "failed") this.#stage = STAGE.DONE;
-    else this.#adopt(code.description, new CodeImage(code.base, code.codeBytes, code.tables), code.statistics);
+    else {
+      const image = new CodeImage(code.base, code.codeBytes, code.tables);
+      this.#adopt(code.description, image, code.statistics, job.since);
+    }
     return undefined;
   }
 
@@ -402,19 +596,21 @@ export class TierUp {
 
   #compileHere(): void {
     this.#isCompiledHere = true;
+    const since = now();
     const code = this.#compiler.compileHere();
-    this.#adopt(code, placeImage(this.#store.thread.arena, code.bytes, code.tables), code.statistics);
+    this.#adopt(code, placeImage(this.#store.thread.arena, code.bytes, code.tables), code.statistics, since);
   }
 
   /** Compiles a loop where the module was compiled. */
-  #compileLoop(place: LoopPlace): RequestedJob | LoopEntryCode | undefined {
-    return this.#isCompiledHere ? this.#compiler.compileLoopHere?.(place) : this.#send(place);
+  #compileLoop(loop: LoopPlace): RequestedJob | LoopEntryCode | undefined {
+    return this.#isCompiledHere ? this.#compiler.compileLoopHere?.(loop) : this.#send({ loop });
   }
 
   #adopt(
     description: OptimizedCode["description"],
     image: CodeImage,
     statistics: Readonly<Record<string, number>>,
+    since: number,
   ): void {
     const baseline = this.#baseline;
     const { thread } = this.#store;
@@ -428,13 +624,9 @@ export class TierUp {
     this.#stage = STAGE.DONE;
     this.#request.job = undefined;
     IN_PROGRESS.set(optimized, this);
-    this.#loops = LoopEntries.of(this.#store, baseline, optimized, {
-      target: this.#compiler.target,
-      binary: this.#binary === undefined ? baseline.valid.bytes : new Uint8Array(this.#binary),
-      notBefore: this.#isFollower && !this.#compiler.isReady() ? now() + OWN_THREAD_MS : 0,
-      compile: (place) => this.#compileLoop(place),
-    });
-    this.#compiler.finished?.(optimized, statistics);
+    this.#hot = undefined;
+    this.#followLoops();
+    this.#compiler.finished?.(optimized, statistics, this.#timesSince(since));
   }
 
   #abandon(): void {

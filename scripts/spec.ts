@@ -34,11 +34,13 @@ const task = {
       default: "optimizing",
     },
     turns: { help: "with --tier auto: switch over at turns of loops, in the running frames as well" },
+    batches: { help: "with --tier auto: switch every second function of a module over first" },
     lazy: { help: "with --tier auto: compile each body when it is called, whatever the module's size" },
     matrix: { help: "repeat with each optimization inverted, with all off, and with all on" },
   },
 } as const;
-const { values: { guard, explicit, set: settings, tier, turns, lazy, matrix }, operands: filters } = readTaskLine(task);
+const { values: { guard, explicit, set: settings, tier, turns, batches, lazy, matrix }, operands: filters } =
+  readTaskLine(task);
 const suite = suiteNamed("wasm");
 if (!hasSuite(suite)) {
   console.error(`The specification's suite is not at ${suiteFolder(suite)}: ${suiteHint(suite)}.`);
@@ -47,12 +49,14 @@ if (!hasSuite(suite)) {
 const files = specScripts().filter(({ name }) =>
   filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
 );
-if ((turns || lazy) && tier !== "auto") wrongUsage(task, `--${turns ? "turns" : "lazy"} is for --tier auto`);
+for (const [name, isGiven] of Object.entries({ turns, batches, lazy })) {
+  if (isGiven && tier !== "auto") wrongUsage(task, `--${name} is for --tier auto`);
+}
 /** With `auto`, modules are switched over after none to three calls or turns, a different number for each script. */
 const tierOptions = (k: number) => {
   if (tier !== "auto") return { tier };
   const switchOver = turns ? { tierUpTurns: k % 4 } : { tierUpCalls: k % 4 };
-  return { tier, ...switchOver, ...(lazy ? { lazyFrom: 0 } : {}) };
+  return { tier, ...switchOver, tierUpBatches: batches, ...(lazy ? { lazyFrom: 0 } : {}) };
 };
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);
 const scripts = files.map(({ name, path }) => ({ file: name, text: readFileSync(path) }));

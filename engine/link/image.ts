@@ -288,8 +288,10 @@ export class CodeImage {
 
   /** The defined function whose code holds `address`, or −1. */
   functionAt(address: number): number {
-    const { functionStart, functionEnd } = this.tables;
     const offset = address - this.base;
+    const lazy = this.#lazyAt(offset, true);
+    if (lazy !== undefined && lazy.start <= offset) return lazy.index;
+    const { functionStart, functionEnd } = this.tables;
     this.#byStart ??= Int32Array.from(functionStart.keys()).sort((a, b) => functionStart[a] - functionStart[b]);
     let low = 0;
     let high = this.#byStart.length;

@@ -15,7 +15,7 @@
  * Invariant: the code is executable and complete before the state is PLACED. A failure, on either side, is final.
  */
 import type { Target } from "../codegen/target.ts";
-import type { CompileOptions, LoopEntryCode, LoopPlace } from "../compile.ts";
+import type { CompileOptions, LoopPlace } from "../compile.ts";
 import type { CodeDescription, InlineSite } from "../link/code_description.ts";
 import type { CodeTables } from "../link/image.ts";
 import { Output } from "./output.ts";
@@ -41,6 +41,12 @@ export const WORD = {
 /** The parts of a request that its requester names. */
 type JobRequest = Omit<OptimizeJob, "kind" | "binary" | "output" | "isShared">;
 
+/** Functions that are compiled before the whole module: see compileBatch. */
+export interface Batch {
+  readonly wanted: readonly number[];
+  readonly mostBytes: number;
+}
+
 /** The request, as a message. */
 export interface OptimizeJob {
   readonly kind: "optimize";
@@ -51,6 +57,8 @@ export interface OptimizeJob {
   readonly cpu: readonly string[];
   /** Compile this loop alone, as code that is entered there. */
   readonly loop?: LoopPlace;
+  /** Compile these functions alone. */
+  readonly batch?: Batch;
   readonly output: SharedArrayBuffer;
   /** Whether several realms share the job, each of which places the code. */
   readonly isShared: boolean;
@@ -63,8 +71,10 @@ export interface OptimizedCode {
   readonly description: CodeDescription;
   readonly tables: CodeTables;
   readonly codeBytes: number;
-  /** The entry of a loop's code, and its jumps. */
-  readonly loop: Pick<LoopEntryCode, "entry" | "jumps"> | undefined;
+  /** The entry of a loop's code. */
+  readonly entry: number | undefined;
+  /** The jumps of a loop's or batch's code. */
+  readonly jumps: readonly number[];
   readonly statistics: Readonly<Record<string, number>>;
 }
 
@@ -73,7 +83,8 @@ export interface OutputText {
   readonly description: Omit<CodeDescription, "signatureIds" | "inlineSites">;
   readonly inlineSites: readonly (readonly [number, readonly InlineSite[]])[];
   readonly statistics: Readonly<Record<string, number>>;
-  readonly loop?: Pick<LoopEntryCode, "entry" | "jumps">;
+  readonly entry?: number;
+  readonly jumps?: readonly number[];
   readonly columns: readonly {
     readonly name: string;
     readonly at: number;
@@ -146,7 +157,7 @@ export class RequestedJob {
   read(): OptimizedCode {
     const { output } = this.message;
     const bytes = new Uint8Array(output, this.#state[WORD.TEXT_AT] * 4, this.#state[WORD.TEXT_BYTES]).slice();
-    const { description, inlineSites, statistics, loop, columns } = JSON.parse(
+    const { description, inlineSites, statistics, entry, jumps = [], columns } = JSON.parse(
       new TextDecoder().decode(bytes),
     ) as OutputText;
     const tables = Object.fromEntries(
@@ -165,7 +176,8 @@ export class RequestedJob {
       tables: rest as unknown as CodeTables,
       codeBytes: this.#state[WORD.CODE_BYTES],
       statistics,
-      loop,
+      entry,
+      jumps,
     };
   }
 }

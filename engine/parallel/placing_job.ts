@@ -18,20 +18,21 @@ export interface PlacedCode extends OptimizedCode {
 export class PlacingJob {
   readonly #job: RequestedJob;
   readonly #arena: CodeArena;
-  readonly #end: number;
+  /** The time of the request. */
+  readonly since: number;
   #code: PlacedCode | undefined;
   #ended = false;
 
   constructor(job: RequestedJob, arena: CodeArena, now: number) {
     this.#job = job;
     this.#arena = arena;
-    this.#end = now + JOB_MS;
+    this.since = now;
   }
 
   /** Makes progress without blocking. Returns the code once it is placed; a failed job is abandoned. */
   advance(now: number): PlacedCode | "waiting" | "failed" {
     const { state } = this.#job;
-    if (state === JOB.FAILED || now > this.#end) return this.#fail();
+    if (state === JOB.FAILED || now > this.since + JOB_MS) return this.#fail();
     if (state === JOB.COMPILED) return this.#job.message.isShared ? this.#place() : this.#allocate();
     if (state !== JOB.PLACED || this.#code === undefined) return "waiting";
     this.#ended = true;

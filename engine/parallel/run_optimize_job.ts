@@ -4,7 +4,14 @@
  */
 import { decodeModule } from "../binary/decode.ts";
 import type { Target } from "../codegen/target.ts";
-import { type CompiledCode, compileLoopEntry, compileModule, type LoopEntryCode } from "../compile.ts";
+import {
+  type BatchCode,
+  compileBatch,
+  type CompiledCode,
+  compileLoopEntry,
+  compileModule,
+  type LoopEntryCode,
+} from "../compile.ts";
 import { publishCode } from "../host/code_arena.ts";
 import { currentHost } from "../host/current.ts";
 import { resolvePolls } from "../link/image.ts";
@@ -48,12 +55,17 @@ function writeCode(output: Output, state: Int32Array, code: Uint8Array): void {
   state[WORD.CODE_AT] = at;
 }
 
-function compileJob({ options, cpu, loop }: OptimizeJob, module: Module, target: Target) {
+function compileJob({ options, cpu, loop, batch }: OptimizeJob, module: Module, target: Target) {
   const all = { ...options, target, cpu: new Set(cpu) };
+  if (batch !== undefined) return compileBatch(module, all, batch.wanted, batch.mostBytes);
   return loop === undefined ? compileModule(module, all) : compileLoopEntry(module, all, loop);
 }
 
-function writeDescription(output: Output, state: Int32Array, code: CompiledCode | LoopEntryCode): void {
+function writeDescription(
+  output: Output,
+  state: Int32Array,
+  code: CompiledCode | LoopEntryCode | BatchCode,
+): void {
   const columns: { name: string; at: number; length: number; bytes: boolean }[] = [];
   for (const [name, column] of [...Object.entries(code.tables), ["signatureIds", code.signatureIds] as const]) {
     const at = output.take(Math.ceil(column.byteLength / 4));
@@ -66,7 +78,8 @@ function writeDescription(output: Output, state: Int32Array, code: CompiledCode 
     description: { layout, explicitBounds, interruptible, fuel, deterministic, nans, stack },
     inlineSites: [...inlineSites],
     statistics,
-    ...("entry" in code ? { loop: { entry: code.entry, jumps: code.jumps } } : {}),
+    ...("entry" in code ? { entry: code.entry } : {}),
+    ...("jumps" in code ? { jumps: code.jumps } : {}),
     columns,
   };
   const bytes = new TextEncoder().encode(JSON.stringify(text));

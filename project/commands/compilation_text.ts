@@ -6,14 +6,16 @@ import { escapeHostile } from "../base/diagnostic.ts";
 const KERNELS = { native: "as machine code", wasm: "as WebAssembly of the host", typescript: "as TypeScript" } as const;
 
 /** The first line: which compiler, where, how long, how much. */
-function headline({ tier, kernel, origin, ms, codeBytes, functions }: CompilationReport): string {
-  const what = `${functions.length} function${functions.length === 1 ? "" : "s"}, ${codeBytes} bytes of code`;
+function headline({ tier, kernel, origin, part, ms, afterMs, codeBytes, functions }: CompilationReport): string {
+  const of = part === "module" ? "" : part === "loop" ? "a loop of " : "hot functions first: ";
+  const what = of + `${functions.length} function${functions.length === 1 ? "" : "s"}, ${codeBytes} bytes of code`;
   if (origin === "cache") return `loaded from the cache in ${ms.toFixed(1)} ms: ${what}, optimized`;
   const compiler = tier === "baseline" && kernel !== undefined
     ? `the baseline compiler (${KERNELS[kernel]})`
     : "the optimizing compiler";
   const where = origin === "background" ? " in a helper thread" : "";
-  return `compiled by ${compiler}${where} in ${ms.toFixed(1)} ms: ${what}`;
+  const when = afterMs === undefined ? "" : `, in use ${afterMs.toFixed(0)} ms after the first instance`;
+  return `compiled by ${compiler}${where} in ${ms.toFixed(1)} ms: ${what}${when}`;
 }
 
 function functionLine({ index, name, tier, bodyBytes, codeBytes, ms }: FunctionReport): string {

@@ -254,9 +254,11 @@ function compareTurns(text: string, args: readonly unknown[], options: EngineOpt
   let entered = 0;
   for (const bounds of ["guard", "explicit"] as const) {
     const expected = outcome(compile({ ...options, bounds }, text), args);
-    for (let tierUpTurns = 0; tierUpTurns < 12; tierUpTurns++) {
-      const module = compile({ ...options, bounds, tier: "auto", tierUpTurns, verify: true }, text);
-      assert.deepEqual(outcome(module, args), expected, `${bounds}, after ${tierUpTurns} turns`);
+    for (let k = 0; k < 24; k++) {
+      const [tierUpTurns, tierUpBatches] = [k >> 1, k % 2 === 1];
+      const module = compile({ ...options, bounds, tier: "auto", tierUpTurns, tierUpBatches, verify: true }, text);
+      const how = `${bounds}, after ${tierUpTurns} turns${tierUpBatches ? ", with a batch before" : ""}`;
+      assert.deepEqual(outcome(module, args), expected, how);
       entered += module.loopsEntered;
     }
   }

@@ -96,12 +96,12 @@ export function configurations(seed: number, tier: Tiering = "optimizing"): Engi
 
 /**
  * With `auto`, modules are switched over after none to three calls, or after as many turns of loops, and then the
- * frames that are in loops as well; half of them are compiled lazily.
+ * frames that are in loops as well; half of them are compiled lazily, and half of them in two steps.
  */
 function tierOptions(tier: Tiering, seed: number): EngineOptions {
   if (tier !== "auto") return { tier };
-  const lazy = (seed & 8) === 0 ? { lazyFrom: 0 } : {};
-  return (seed & 4) === 0 ? { tier, ...lazy, tierUpCalls: seed % 4 } : { tier, ...lazy, tierUpTurns: seed % 4 };
+  const more = { tierUpBatches: (seed & 16) === 0, ...((seed & 8) === 0 ? { lazyFrom: 0 } : {}) };
+  return (seed & 4) === 0 ? { tier, ...more, tierUpCalls: seed % 4 } : { tier, ...more, tierUpTurns: seed % 4 };
 }
 
 /** Runs one case. */

@@ -97,6 +97,8 @@ export class CompiledModule implements ImageOwner {
   lazy: LazyCompiler | undefined;
   /** True for intrinsic modules, whose frames programs do not see. */
   internal = false;
+  /** Optimized code of some functions to which this code leads. */
+  readonly #parts: CompiledModule[] = [];
 
   constructor(
     thread: GuestThread,
@@ -137,6 +139,16 @@ export class CompiledModule implements ImageOwner {
     this.tableTypes = same?.tableTypes ?? valid.tableTypes.map((type) => closeTableType(type, ids));
     this.globalInits = same?.globalInits ?? valid.globals.map((global) => prepareConst(global.init));
     this.tableInits = same?.tableInits ?? valid.tables.map((table) => table.init && prepareConst(table.init));
+  }
+
+  /**
+   * Keeps optimized code of some of the functions for as long as this code exists, which leads to it. A snapshot must
+   * have the tables that it assumes to be constant.
+   */
+  keepsPart(part: CompiledModule): void {
+    this.#parts.push(part);
+    const { knownTables = [] } = part.layout;
+    this.layout.knownTables = [...new Set([...this.layout.knownTables ?? [], ...knownTables])];
   }
 
   /** The closed type of function `funcIndex`. */

@@ -35,6 +35,7 @@ function perfMapLines(module: CompiledModule): string {
   const prefix = module.moduleName === undefined ? "wasm" : `wasm:${module.moduleName}`;
   let text = "";
   for (let k = 0; k < functionStart.length; k++) {
+    if (functionStart[k] < 0) continue;
     const index = module.importedFuncCount + k;
     const bytes = functionEnd[k] - functionStart[k];
     const name = oneWord(`${prefix}:${module.funcName(index) ?? `func[${index}]`}`);

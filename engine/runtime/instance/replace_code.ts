@@ -34,6 +34,22 @@ export function replaceCode(
 }
 
 /**
+ * Makes the functions of `old` that `part` has as well jump to those of `part`, for as long as `old` lives. All other
+ * addresses stay. Throws RangeError and changes nothing as `replaceCode` does.
+ */
+export function replaceFunctions(
+  store: Store,
+  old: CompiledModule,
+  part: CompiledModule,
+  replaceable: Uint8Array,
+  writeEntryJump: Target["writeEntryJump"],
+): void {
+  requireSameLayout(old, part);
+  old.keepsPart(part);
+  patchEntries(store, old, part, replaceable, writeEntryJump);
+}
+
+/**
  * Drops the pages of `replaced` functions, except for their entries. The functions must have no frames: their return
  * addresses are the only addresses within functions that anything holds. Returns the number of bytes dropped.
  */
@@ -61,7 +77,7 @@ function patchEntries(
   const sizeOf = (k: number) => from.tables.functionEnd[k] - from.tables.functionStart[k];
   arena.patch(from.base, from.size, (placed) => {
     for (let k = 0; k < replaceable.length; k++) {
-      if (replaceable[k] === 0) continue;
+      if (replaceable[k] === 0 || to.tables.functionStart[k] < 0) continue;
       const at = from.tables.functionStart[k];
       const distance = to.base + to.tables.functionStart[k] - (from.base + at);
       if (writeEntryJump(placed, at, distance) && sizeOf(k) >= host.pageSize) large.push(k);
