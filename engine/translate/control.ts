@@ -18,7 +18,7 @@ import { beginFuel } from "./fuel.ts";
 import type { Translation } from "./translation.ts";
 import { edgeToFrame, openJoin, takePool } from "./block_parameters.ts";
 import { tyOf } from "../wasm/ir_types.ts";
-import { BODY as CONTAINS } from "./summaries.ts";
+import { BODY as CONTAINS } from "../wasm/body_flags.ts";
 import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;

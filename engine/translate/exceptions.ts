@@ -27,7 +27,7 @@ import type { Handler, Translation } from "./translation.ts";
 import { edgeToTry, openJoin } from "./block_parameters.ts";
 import { callBuiltin } from "./builtin_calls.ts";
 import { tyOf } from "../wasm/ir_types.ts";
-import { BODY } from "./summaries.ts";
+import { BODY } from "../wasm/body_flags.ts";
 
 const { I32, I64, NONE } = TY;
 const { TRY_TABLE, TRY, CATCH } = FRAME_KIND;

@@ -51,7 +51,7 @@ import { REFERENCE_HANDLERS } from "./references.ts";
 import { TABLE_HANDLERS } from "./tables.ts";
 import { translateGlobalGet, translateGlobalSet } from "./globals.ts";
 import { MAKES_NAN, translateFloat } from "./imitated_nans.ts";
-import { BODY } from "./summaries.ts";
+import { BODY } from "../wasm/body_flags.ts";
 import { type Handler, notCompiled, Translation } from "./translation.ts";
 import { VECTOR_HANDLERS } from "./vector.ts";
 import { WIDE_HANDLERS } from "./wide.ts";

@@ -12,7 +12,8 @@
  */
 import { validateBody } from "../validate/code.ts";
 import type { Translation } from "./translation.ts";
-import { BODY, isUnreachable } from "./summaries.ts";
+import { BODY } from "../wasm/body_flags.ts";
+import { isUnreachable } from "./summaries.ts";
 
 /** Size limit for callees without loops whose only calls do not return (to throw an exception, for example). */
 const LEAF_BYTES = 60;

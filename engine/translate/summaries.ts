@@ -5,24 +5,12 @@
  *
  * The scan trusts nothing: it ignores indices out of range, which validation rejects later.
  */
+import { BODY } from "../wasm/body_flags.ts";
 import { doubled } from "../base/columns.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { readValType } from "../wasm/type_reader.ts";
-
-/**
- * Properties of a body: bits of {@linkcode Summaries.flags}. RETURNING_CALL: a call that is not followed by
- * `unreachable`.
- */
-export const BODY = {
-  LOOP: 1,
-  CALL: 2,
-  SELF_CALL: 4,
-  EXCEPTIONS: 8,
-  RETHROW: 16,
-  RETURNING_CALL: 32,
-} as const;
 
 export interface Summaries {
   /** Length of the expression in bytes, by defined function. */

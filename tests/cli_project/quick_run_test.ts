@@ -25,9 +25,9 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds the modules of a run");
-  assert.ok(files.length < 190, `${files.length} modules`);
+  assert.ok(files.length < 195, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 865_000, `${size} characters without comments`);
+  assert.ok(size < 870_000, `${size} characters without comments`);
 });
 
 Deno.test("the command reads no module before it is needed", () => {
@@ -48,7 +48,7 @@ Deno.test("a first run loads no option reader, no opcode table and nothing of No
   assert.deepEqual(files.filter((file) => /^(registry|component|project\/(plugins|manifest))\//.test(file)), []);
   assert.ok(files.includes("engine/compile.ts"), "the walk finds the compiler");
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 1_120_000, `${size} characters without comments`);
+  assert.ok(size < 1_140_000, `${size} characters without comments`);
 });
 
 /**
