@@ -310,3 +310,21 @@ function leb(event: number, value: number): number[] {
   for (; value >= 128; value >>>= 7) bytes.push(value & 127 | 128);
   return [...bytes, value];
 }
+
+Deno.test("a log with larger memories than a replay allows is refused, its own memory and an imported one", () => {
+  const LARGE = `(module (memory 20000) (func (export "run")))`;
+  const own = new Recorder(LARGE);
+  const limits = { maxMemoryPages: 20_000 };
+  NewEngine({ deterministic: true, limits }).compile(LARGE).instantiate({ record: own }).call({}, "run");
+  const text = `(module (import "env" "m" (memory 1)) (func (export "run")))`;
+  const imported = new Recorder(text);
+  NewEngine({ deterministic: true }).compile(text)
+    .instantiate({ record: imported }, { env: { m: host.memory(20_000) } }).call({}, "run");
+  for (const { log } of [own.finish(), imported.finish()]) {
+    const refused = /memories of 20000 pages, above the limit of 16384: raise it \(maxMemoryPages, --max-memory\)/;
+    assert.throws(() => replay(log), (error) => error instanceof RecordingError && refused.test(error.message));
+    assert.equal(replay(log, { maxMemoryPages: 20_000 }).calls, 1);
+  }
+  assert.throws(() => replay(sampleLog(), { maxMemoryPages: -1 }), /maxMemoryPages/);
+  assert.throws(() => replay(sampleLog(), { maxMemoryPages: 1 }), /memories of 16384 pages/);
+});

@@ -11,7 +11,7 @@
 import { THREAD } from "../abi/context_layout.ts";
 import { STRING_MODULE, type StringBuiltin } from "../abi/string_layout.ts";
 import { type ByteReader, ByteWriter } from "../base/bytes.ts";
-import { requireKnownNames, requireRecord } from "../base/arguments.ts";
+import { requireKnownNames, requireRecord, wholeNumber } from "../base/arguments.ts";
 import { toHex } from "../base/hex.ts";
 import { NewEngine } from "../engine.ts";
 import { ExhaustionError, MalformedError, TrapError } from "../errors.ts";
@@ -23,7 +23,7 @@ import type { BoundaryFunction, CallRecorder } from "../runtime/suspension/call_
 import type { CompiledModule } from "../runtime/code/compiled_module.ts";
 import { Global } from "../runtime/instance/global.ts";
 import type { Instance } from "../runtime/instance/instance.ts";
-import { type Imports, type InstanceLimits, instantiate } from "../runtime/instance/instantiate.ts";
+import { DEFAULT_LIMITS, type Imports, type InstanceLimits, instantiate } from "../runtime/instance/instantiate.ts";
 import type { Store } from "../runtime/instance/store.ts";
 import { MAX_TABLE_ELEMENTS, Table } from "../runtime/instance/table.ts";
 import { Suspension } from "../runtime/boundary/suspension.ts";
@@ -36,7 +36,7 @@ import type { StackRule } from "../stack_rules.ts";
 import type { Import } from "../wasm/module.ts";
 import { hasBuiltinType } from "../wasm/string_imports.ts";
 import { closeFuncType } from "../wasm/subtype.ts";
-import { type FuncType, isGuardable, isRef, pageBytes } from "../wasm/types.ts";
+import { type FuncType, isGuardable, isRef, PAGE_BYTES, pageBytes } from "../wasm/types.ts";
 import { EVENT, EVENT_NAMES, readCode, type RecordedCode } from "./events.ts";
 import { type Exhaustion, isAt, readExhaustion } from "./exhaustion.ts";
 import { applyChanges, readGlobalValue, stateHash } from "./host_changes.ts";
@@ -62,6 +62,11 @@ export interface ReplayedHostCall {
 
 /** Options of a replay. The options of the engine do not change the result. */
 export interface ReplayOptions extends Pick<EngineOptions, "tier" | "bounds" | "optimizations"> {
+  /**
+   * The maximum size of each memory, in pages of 64 KiB; by default that of engines, 1 GiB. A recording of a run with
+   * larger memories is refused.
+   */
+  maxMemoryPages?: number;
   /** Called after each function of the host that has returned. */
   observe?: (call: ReplayedHostCall) => void;
 }
@@ -87,6 +92,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReplayOptions, true>> = {
   tier: true,
   bounds: true,
   optimizations: true,
+  maxMemoryPages: true,
   observe: true,
 };
 
@@ -97,6 +103,7 @@ const OPTION_NAMES: Readonly<Record<keyof ReplayOptions, true>> = {
 export function replay(log: Uint8Array, options: ReplayOptions = {}): ReplayEnd {
   requireRecord(options, "The options of a replay");
   requireKnownNames("replay option", options, OPTION_NAMES);
+  if (options.maxMemoryPages !== undefined) wholeNumber(options.maxMemoryPages, "The replay option maxMemoryPages");
   const reader = new LogReader(log);
   return reader.reading(() => new Replay(reader, options).run());
 }
@@ -185,8 +192,9 @@ class Replay implements CallRecorder {
     const [maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes] = [0, 0, 0, 0].map(() => {
       return Number(reader.u64BigInt());
     });
+    const { observe: _, maxMemoryPages: __, ...engine } = this.#options;
+    requirePages(reader, maxMemoryPages, this.#mostPages);
     const limits: Required<InstanceLimits> = { maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes };
-    const { observe: _, ...engine } = this.#options;
     const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, ...this.#codeOptions(code) })
       .compile(this.#log.module).internal;
     if (code.stack === "native" && module.stack === "counted") reader.fail("a native stack for tail calls");
@@ -275,6 +283,10 @@ class Replay implements CallRecorder {
     return imports;
   }
 
+  get #mostPages(): number {
+    return this.#options.maxMemoryPages ?? DEFAULT_LIMITS.maxMemoryPages;
+  }
+
   #readImport(
     reader: ByteReader,
     module: CompiledModule,
@@ -283,7 +295,7 @@ class Replay implements CallRecorder {
   ): unknown {
     const index = reader.u32();
     if (index > same.length) reader.fail(`unknown import ${index}`);
-    const value = READERS[kind](reader, module, same.length, this.#store, this.#values);
+    const value = READERS[kind](reader, module, same.length, this.#store, this.#values, this.#mostPages);
     return index < same.length ? same[index] : value;
   }
 
@@ -631,24 +643,34 @@ function readFunction(reader: ByteReader, module: CompiledModule, entry: Import)
   return STRING_FUNCTIONS[name as StringBuiltin];
 }
 
+/** Refuses a recording whose memories have more pages than the replay allows: a short log can announce any number. */
+function requirePages(reader: ByteReader, pages: number, most: number): void {
+  if (pages > most) {
+    reader.fail(`memories of ${pages} pages, above the limit of ${most}: raise it (maxMemoryPages, --max-memory)`);
+  }
+}
+
 type ImportReader = (
   reader: ByteReader,
   module: CompiledModule,
   index: number,
   store: Store,
   values: Values,
+  mostPages: number,
 ) => unknown;
 
 /** By kind of import: makes import `index` of that kind. */
 const READERS = {
-  memory: (reader, module, index, { thread: { host } }) => {
+  memory: (reader, module, index, { thread: { host } }, _values, mostPages) => {
     const type = module.valid.memoryTypes[index];
     const pages = reader.u32();
+    requirePages(reader, Math.ceil(pages * pageBytes(type) / PAGE_BYTES), mostPages);
     const maxPages = reader.u32();
     const max = type.limits.max === undefined ? undefined : BigInt(Math.max(maxPages, pages));
     const limits = { ...type.limits, min: BigInt(pages), ...(max === undefined ? {} : { max }) };
     const guarded = !module.explicitBounds && isGuardable(type);
-    return new Memory(host, { ...type, limits }, { guarded, maxBytes: maxPages * pageBytes(type) });
+    const maxBytes = Math.min(maxPages * pageBytes(type), mostPages * PAGE_BYTES);
+    return new Memory(host, { ...type, limits }, { guarded, maxBytes });
   },
   table: (reader, module, index, { thread: { contexts } }) => {
     const type = module.tableTypes[index];

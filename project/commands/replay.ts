@@ -9,6 +9,7 @@ import { writeBytes, writeText } from "@waft/engine/internal/host/process";
 import { WaftError } from "@waft/engine/internal/errors";
 import { type Diagnostic, EXIT } from "../base/diagnostic.ts";
 import { FileFailure, oneLine } from "../base/failure.ts";
+import { CONTROL_OPTION_ROWS, controlledEngine } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags, engineOptions } from "./engine_options.ts";
 import { addOptions, type OptionRow } from "./option_rows.ts";
 
@@ -16,12 +17,14 @@ import { addOptions, type OptionRow } from "./option_rows.ts";
 const REPLAY_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--coredump <file>", description: "If the guest traps, write its stack, memory and globals to a file" },
   { flags: "--json", description: "Print the end of the run as JSON, without the output of the program" },
+  ...CONTROL_OPTION_ROWS.filter(({ flags }) => flags.startsWith("--max-memory ")),
   ...ENGINE_OPTION_ROWS.filter(({ flags }) => !flags.startsWith("--feature ")),
 ];
 
 interface ReplayFlags extends Omit<EngineFlags, "feature"> {
   coredump?: string;
   json?: boolean;
+  maxMemory?: string;
 }
 
 /** Adds `replay`. */
@@ -35,7 +38,9 @@ export function addCommand(program: Command): void {
       import("../ops/write_coredump.ts"),
     ]);
     const { bounds, tier, optimizations } = engineOptions({ ...flags, feature: [] });
+    const { maxMemoryPages } = controlledEngine({}, { maxMemory: flags.maxMemory }).limits ?? {};
     const options = {
+      ...(maxMemoryPages === undefined ? {} : { maxMemoryPages }),
       ...(bounds === undefined ? {} : { bounds }),
       ...(tier === undefined ? {} : { tier }),
       ...(optimizations === undefined ? {} : { optimizations }),
