@@ -100,7 +100,15 @@ interface Open {
   append: boolean;
   readonly reads: boolean;
   readonly writes: boolean;
+  /** The entries of a directory since they were first listed, until all have been. */
+  listed?: readonly (readonly [string, Node])[];
 }
+
+/**
+ * A character that no name has, because it separates names on Windows: a program that writes the files to its folders
+ * there would follow `..\\..` out of them.
+ */
+const SEPARATOR = "\\";
 
 /** Ends a call with an error number. */
 class CallError extends Error {
@@ -148,14 +156,32 @@ export class MemoryFiles {
     this.#bytesAt = bytesAt;
     this.#below = below;
     this.#most = most;
-    this.#root = this.#newDirectory(undefined);
+    this.#root = this.#fitting("the directory of the files", () => this.#newDirectory(undefined));
   }
 
-  /** Adds a file at a path with slashes. Throws TypeError for a path that has no file name or leads through a file. */
+  /** Makes a part of the option `files`. Throws RangeError with the option's name if it exceeds the limit. */
+  #fitting<T>(what: string, make: () => T): T {
+    try {
+      return make();
+    } catch (error) {
+      if (!(error instanceof CallError) || error.errno !== E.NOSPC) throw error;
+      throw new RangeError(`The option maxFileBytes, ${this.#most}, has no room for ${what}`);
+    }
+  }
+
+  /**
+   * Adds a file at a path with slashes. Throws TypeError for a path that has no file name or leads through a file, and
+   * RangeError above the limit.
+   */
   addFile(path: string, contents: Uint8Array): void {
+    this.#fitting(`the file "${path}"`, () => this.#addFile(path, contents));
+  }
+
+  #addFile(path: string, contents: Uint8Array): void {
     const names = path.split("/").filter((name) => name !== "");
     const last = names.pop();
-    const isBad = (name: string) => name === "." || name === ".." || name.includes("\0") || name.length > MAX_NAME;
+    const isBad = (name: string) =>
+      name === "." || name === ".." || name.includes("\0") || name.includes(SEPARATOR) || name.length > MAX_NAME;
     if (last === undefined || path.endsWith("/") || [...names, last].some(isBad)) {
       throw new TypeError(`"${path}" is not the path of a file`);
     }
@@ -395,6 +421,11 @@ export class MemoryFiles {
     return path === "" ? this.#of(fd).node : this.#lookUp(this.#directory(fd), path);
   }
 
+  /** A name for a new entry. */
+  #portable(name: string): string {
+    return name.includes(SEPARATOR) ? fail(E.INVAL) : name;
+  }
+
   /** A name that the directory does not have yet. */
   #newName(directory: DirectoryNode, address: number, maySlash: boolean): string {
     const path = this.#name(address);
@@ -403,7 +434,7 @@ export class MemoryFiles {
     if (!maySlash && path.endsWith("/")) fail(E.NOENT);
     // A directory that has been removed gets no entries.
     if (directory.links === 0) fail(E.NOENT);
-    return name;
+    return this.#portable(name);
   }
 
   #insert(directory: DirectoryNode, name: string, node: Node): void {
@@ -433,7 +464,8 @@ export class MemoryFiles {
     if (node === undefined) {
       if (path.endsWith("/")) return E.ISDIR;
       if (directory.links === 0) return E.NOENT;
-      this.#insert(directory, this.#entryName(path), node = this.#newFile(new Uint8Array(0)));
+      const name = this.#portable(this.#entryName(path));
+      this.#insert(directory, name, node = this.#newFile(new Uint8Array(0)));
     }
     if (node.kind === "link") return has(f.DIRECTORY) ? E.NOTDIR : E.LOOP;
     if (has(f.DIRECTORY) && node.kind !== "directory") return E.NOTDIR;
@@ -467,6 +499,7 @@ export class MemoryFiles {
     if (old !== undefined && isWithin(from, old)) return E.NOTEMPTY;
     if (old === node) return 0;
     if (to.links === 0) return E.NOENT;
+    this.#portable(name);
     if (old !== undefined) {
       if (old.kind === "directory" && node.kind !== "directory") return E.ISDIR;
       if (old.kind !== "directory" && node.kind === "directory") return E.NOTDIR;
@@ -608,7 +641,9 @@ export class MemoryFiles {
     const open = this.#of(fd);
     const directory = this.#directory(fd);
     if (directory.links === 0) return E.NOENT;
-    const entries: [string, Node][] = [[".", directory], ["..", directory.parent], ...directory.entries];
+    // A copy of the map for each part of the list would take quadratic time.
+    if (open.position === 0) delete open.listed;
+    const entries = open.listed ??= [[".", directory], ["..", directory.parent], ...directory.entries];
     const bytes = this.#bytesAt(address, length);
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     let at = 0;
@@ -625,6 +660,7 @@ export class MemoryFiles {
       bytes.set(text, at + 19);
       at += size;
     }
+    if (open.position >= entries.length) delete open.listed;
     return at === 0 && open.position < entries.length ? E.INVAL : at;
   }
 

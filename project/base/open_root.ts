@@ -94,9 +94,12 @@ function realPath(path: string): string {
 /** The name of the directory in which Git keeps hooks and configuration, which name programs that it runs. */
 const GIT_DIRECTORY = ".git";
 
+/** The short names that Windows makes for it, also those with a hash, which follow four others. */
+const SHORT_GIT = /^gi(?:t|[0-9a-f]{4})~\d+$/i;
+
 /** Whether the path is, or leads through, a directory of Git. */
 export function leadsIntoGit(path: string): boolean {
-  return path.split(/[\\/]/).some((name) => foldName(name) === GIT_DIRECTORY || /^git~\d+$/i.test(name));
+  return path.split(/[\\/]/).some((name) => foldName(name) === GIT_DIRECTORY || SHORT_GIT.test(name));
 }
 
 /** `paths`, and the entries of Git in any directory, with all of the repository that the project is in. */

@@ -89,10 +89,24 @@ Deno.test({
 
 Deno.test("roots: directories of Git are known in every spelling, and protected from the project upwards", () =>
   inDirectory((base, project) => {
-    for (const path of [".git", "./.git/hooks", "a/.GIT", ".git./x", "/x/.g\u200cit", "GIT~1", ".git\\hooks"]) {
+    for (
+      const path of [
+        ".git",
+        "./.git/hooks",
+        "a/.GIT",
+        ".git./x",
+        "/x/.g\u200cit",
+        "GIT~1",
+        "a/GI7D29~1",
+        "gi0ab1~12",
+        ".git\\hooks",
+      ]
+    ) {
       assert.ok(leadsIntoGit(path), path);
     }
-    for (const path of [".", ".github", "git", "a.git", ".gitignore"]) assert.ok(!leadsIntoGit(path), path);
+    for (const path of [".", ".github", "git", "a.git", ".gitignore", "GIX~1", "GI7D29"]) {
+      assert.ok(!leadsIntoGit(path), path);
+    }
     assert.deepEqual(withoutGit({ names: ["x"], files: ["/f"] }, project), {
       names: ["x", ".git"],
       files: ["/f"],

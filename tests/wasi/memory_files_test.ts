@@ -259,6 +259,40 @@ Deno.test("a byte order mark is a part of a name", () => {
   guest.wasi.close();
 });
 
+Deno.test("no name has a backslash, which would lead a program on Windows out of the folder of its files", () => {
+  const guest = new RawGuest({ files: { a: "plain" } });
+  const name = guest.string("..\\b");
+  assert.equal(guest.open(ROOT, "..\\b", { oflags: OFLAG.creat }).errno, ERRNO.inval);
+  assert.equal(guest.open(ROOT, "..\\b", { oflags: 0 }).errno, ERRNO.noent);
+  assert.equal(guest.call("path_create_directory", ROOT, ...name), ERRNO.inval);
+  assert.equal(guest.call("path_rename", ROOT, ...guest.string("a"), ROOT, ...name), ERRNO.inval);
+  assert.equal(guest.call("path_link", ROOT, 0, ...guest.string("a"), ROOT, ...name), ERRNO.inval);
+  assert.equal(guest.call("path_symlink", ...guest.string("a"), ROOT, ...name), ERRNO.inval);
+  assert.deepEqual(Object.keys(guest.wasi.files), ["a"]);
+  guest.wasi.close();
+});
+
+Deno.test("a list of many entries takes linear work", () => {
+  const count = 20_000;
+  const files = Object.fromEntries(Array.from({ length: count }, (_, k) => [`file${k}`, ""]));
+  const guest = new RawGuest({ files });
+  // Each entry of the directory's map that is visited while it is listed.
+  let visits = 0;
+  const { next } = Object.getPrototypeOf(new Map().entries());
+  const iterator = Object.getPrototypeOf(new Map().entries());
+  iterator.next = function (this: unknown) {
+    visits++;
+    return next.call(this);
+  };
+  try {
+    assert.equal(guest.call("fd_readdir", ROOT, BUFFER, 1000, 0n, RESULT), 0);
+  } finally {
+    iterator.next = next;
+  }
+  assert.ok(visits < 3 * count, `${visits} visits`);
+  guest.wasi.close();
+});
+
 Deno.test("mistakes in the options are refused with the option's name", () => {
   const rows: readonly (readonly [options: Record<string, unknown>, message: RegExp])[] = [
     [{ stdin: 5 }, /option stdin must be bytes or text, not number/],
@@ -268,6 +302,10 @@ Deno.test("mistakes in the options are refused with the option's name", () => {
     [{ stdio: "none", stdin: "x" }, /option stdio is "none"/],
     [{ files: { "a/": "x" } }, /"a\/" is not the path of a file/],
     [{ files: { "../a": "x" } }, /"..\/a" is not the path of a file/],
+    [{ files: { "a\\b": "x" } }, /"a\\b" is not the path of a file/],
+    [{ files: { a: "x".repeat(3000) }, maxFileBytes: 3000 }, /maxFileBytes, 3000, has no room for the file "a"/],
+    [{ files: { "a/b/c/d": "x" }, maxFileBytes: 1500 }, /maxFileBytes, 1500, has no room for the file "a\/b\/c\/d"/],
+    [{ files: {}, maxFileBytes: 0 }, /maxFileBytes, 0, has no room for the directory of the files/],
     [{ files: { "": "x" } }, /"" is not the path of a file/],
     [{ files: { a: "x", "a/b": "y" } }, /"a\/b" leads through a file/],
     [{ files: { "a/b": "x", "/a//b": "y" } }, /"\/a\/\/b" is given twice/],
