@@ -13,7 +13,12 @@
  * independently.
  */
 import type { Allocation } from "../codegen/allocation.ts";
-import { allocatorOptions } from "./allocator_options.ts";
+import {
+  type AllocatableRegisters,
+  type AllocatorOptions,
+  allocatorOptions,
+  countApplications,
+} from "./allocator_options.ts";
 import { BlockFacts } from "./block_facts.ts";
 import { LinearScan } from "./linear_scan.ts";
 import { Liveness } from "./liveness.ts";
@@ -45,12 +50,25 @@ export function allocateRegisters(
   statistics: Statistics,
   workspace: AllocatorWorkspace = new AllocatorWorkspace(),
 ): void {
+  const options = allocatorOptions(optimizations, registers.denied);
+  runSteps(v, registers, registers.halfSlots === true, options, out, workspace);
+  countApplications(options, registers.denied, statistics);
+}
+
+/** The steps; `halves`: whether slots may have 4 bytes. Applications are counted in `options`. */
+export function runSteps(
+  v: VCode,
+  registers: AllocatableRegisters,
+  halves: boolean,
+  options: AllocatorOptions,
+  out: Allocation,
+  workspace: AllocatorWorkspace,
+): void {
   const { facts, live, scan, slots, resolver } = workspace;
-  const options = allocatorOptions(optimizations, statistics);
   out.reset();
   facts.compute(v);
   live.compute(v, facts, registers);
   scan.run(v, registers, options);
-  slots.assign(v, live, scan.slotted, scan.slottedCount, registers.halfSlots === true, options, out);
+  slots.assign(v, live, scan.slotted, scan.slottedCount, halves, options, out);
   resolver.run(v, slots.location, options, out);
 }

@@ -103,7 +103,7 @@ Deno.test("allocateRegisters() differs when a key is off, and counts application
 Deno.test("allocateRegisters() is correct with live ranges without holes, as for huge functions", () => {
   const facts = new BlockFacts(), live = new Liveness(), scan = new LinearScan(live, facts), slots = new SpillSlots();
   const resolver = new Resolver(live, facts),
-    options = allocatorOptions(optimizationSet(), new Statistics());
+    options = allocatorOptions(optimizationSet());
   live.copyLimit = 3;
   for (let seed = 0; seed < 30; seed++) {
     for (const shape of [SHAPES[2], SHAPES[4]]) {

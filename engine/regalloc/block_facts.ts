@@ -11,6 +11,7 @@
  * to the header of a natural loop). Loops are extended over their inner loops here, so that they nest properly as
  * ranges of blocks.
  */
+import { type f64, lowWord } from "../base/numbers.ts";
 import { BLOCK_COLD } from "../ir/function.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
@@ -139,7 +140,7 @@ export class BlockFacts {
     }
     let conditions = 0;
     for (let k = 0; k < blocks; k++) {
-      conditions += frequency[k];
+      conditions += lowWord(frequency[k]);
       const share = conditions < MAX_CONDITIONS ? conditions : MAX_CONDITIONS;
       const depth = blockDepth[k] < MAX_DEPTH ? blockDepth[k] : MAX_DEPTH;
       frequency[k] = SHARES[share] * RUNS[depth] * ((blockFlags[k] & BLOCK_COLD) !== 0 ? COLD : 1);
@@ -150,7 +151,7 @@ export class BlockFacts {
     const blocks = v.blockCount, chance = this.chance, loop = this.loop, predFirst = this.predFirst, pred = this.pred;
     const edgeFrom = v.edgeFrom, succCount = v.succCount, frequency = this.frequency;
     for (let k = 0; k < blocks; k++) {
-      let sum = 0;
+      let sum: f64 = 0;
       const end = predFirst[k + 1];
       for (let j = predFirst[k]; j < end && sum < 1; j++) {
         const from = edgeFrom[pred[j]];
@@ -158,7 +159,7 @@ export class BlockFacts {
         const ways = succCount[from];
         // One side of a two-way branch is as likely as the frequencies imply.
         if (ways > 2) sum += chance[from] / ways;
-        else if (loop[from] === loop[k]) sum += chance[from] * Math.min(1, frequency[k] / frequency[from]);
+        else if (loop[from] === loop[k]) sum += chance[from] * Math.min(frequency[k] / frequency[from], 1);
         else sum += chance[from];
       }
       chance[k] = k === 0 || sum > 1 ? 1 : sum;

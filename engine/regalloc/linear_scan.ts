@@ -14,7 +14,8 @@
  */
 import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
-import type { AllocatorOptions } from "./allocator_options.ts";
+import type { f64 } from "../base/numbers.ts";
+import type { AllocatableRegisters, AllocatorOptions } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { OptionRestrictions } from "./option_restrictions.ts";
 import { DEF_KIND, IN_SLOT, isVector, type Liveness, USE_HINT_SHIFT, USE_KIND, USE_LATE } from "./liveness.ts";
@@ -28,7 +29,6 @@ import {
   spillPosition,
   useEnd,
 } from "./split_position.ts";
-import type { RegisterFile } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
 const FAR = 0x7fffffff;
@@ -49,7 +49,7 @@ export class LinearScan {
   readonly #live: Liveness;
   readonly #facts: BlockFacts;
   #v!: VCode;
-  #registers!: RegisterFile;
+  #registers!: AllocatableRegisters;
   #options!: AllocatorOptions;
 
   /** Per virtual register: whether it is in its slot at any position; and the list of those that are. */
@@ -69,7 +69,7 @@ export class LinearScan {
   readonly #occupancy = new Occupancy();
   /** Weights of registers in #elect; zero between calls. */
   readonly #votes: Float64Array = new Float64Array(64);
-  #bestVotes = 0;
+  #bestVotes: f64 = 0;
   /** Index into clobberAll of the next position that destroys all registers. */
   #clobber = -1;
 
@@ -102,7 +102,7 @@ export class LinearScan {
   }
 
   /** Gives every interval a location. */
-  run(v: VCode, registers: RegisterFile, options: AllocatorOptions): void {
+  run(v: VCode, registers: AllocatableRegisters, options: AllocatorOptions): void {
     this.#v = v;
     this.#registers = registers;
     this.#options = options;
@@ -451,9 +451,8 @@ export class LinearScan {
   /** Takes the register of the interval that costs least, if that is less than going without. */
   #evictCheapest(order: readonly number[]): boolean {
     const p = this.#at, x = this.#vreg, live = this.#live;
-    let best = -1,
-      bestFree = 0,
-      bestCost = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#interval]) * 0.9;
+    let best = -1, bestFree = 0;
+    let bestCost: f64 = this.#needed !== 0 ? Infinity : this.#cost(x, live.intervalTo[this.#interval]) * 0.9;
     for (let j = 0; j < order.length; j++) {
       const r = order[j], q = this.#occupancy.interval[r];
       if (this.#occupancy.until[r] <= p || ((this.#avoid >>> (r & 31)) & 1) !== 0 || !this.#isEvictable(q, p)) {
@@ -496,7 +495,7 @@ export class LinearScan {
     return true;
   }
 
-  #cost(x: number, to: number): number {
+  #cost(x: number, to: number): f64 {
     this.#advance(x, this.#at);
     const live = this.#live, remat = this.#v.vregRemat[x] !== 0;
     const storeBlock = remat || this.needsSlot[x] !== 0 ? -1 : this.#facts.blockOf[live.defPos[x] >> 1];
@@ -569,7 +568,7 @@ export class LinearScan {
       rest = this.#split(interval, free);
       spilled = !this.#many;
       if (!this.#options.lazyReloads) rest = this.#returnAfterCall(rest);
-      else if (spilled) this.#options.statistics.count("stack-reg");
+      else if (spilled) this.#options.counts.lazyReloads++;
       if (rest === 0) spilled = false;
     } else if (free < to) {
       let cut = free & ~1;

@@ -16,7 +16,7 @@ import { grown } from "../base/columns.ts";
 import { Bug } from "../errors.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { BlockFacts } from "./block_facts.ts";
-import type { RegisterFile } from "../codegen/target.ts";
+import type { AllocatableRegisters } from "./allocator_options.ts";
 import { CONSTRAINT, ROLE, type VCode, VREG_MASK } from "../codegen/vcode.ts";
 
 /** Requirement of a use; bits 0-1 of useInfo. */
@@ -98,7 +98,7 @@ export class Liveness {
   #copyLength: Int32Array = new Int32Array(0);
 
   /** Computes all of it for `v`. */
-  compute(v: VCode, facts: BlockFacts, registers: RegisterFile): void {
+  compute(v: VCode, facts: BlockFacts, registers: AllocatableRegisters): void {
     if (!this.#pass(v, facts, registers, true)) this.#pass(v, facts, registers, false);
     this.#estimateDestruction(facts);
   }
@@ -119,7 +119,7 @@ export class Liveness {
       if (loop[k] !== k || destroyed[k] === 0) continue;
       const parent = facts.loopParent[k];
       if (parent >= 0) destroyed[parent] += Math.min(destroyed[k], chance[k]);
-      destroyed[k] = Math.min(1, destroyed[k] / chance[k]);
+      destroyed[k] = Math.min(destroyed[k] / chance[k], 1);
     }
   }
 
@@ -165,7 +165,7 @@ export class Liveness {
   }
 
   /** One pass; false if copies of live sets were requested and grew too large. */
-  #pass(v: VCode, facts: BlockFacts, registers: RegisterFile, copies: boolean): boolean {
+  #pass(v: VCode, facts: BlockFacts, registers: AllocatableRegisters, copies: boolean): boolean {
     this.#reserve(v);
     const blocks = v.blockCount, start = facts.start;
     for (let k = blocks - 1; k >= 0; k--) {
@@ -267,7 +267,7 @@ export class Liveness {
     }
   }
 
-  #instructions(v: VCode, facts: BlockFacts, registers: RegisterFile, k: number): void {
+  #instructions(v: VCode, facts: BlockFacts, registers: AllocatableRegisters, k: number): void {
     const operands = v.operands, firstOperand = v.firstOperand, clobbers = v.clobbers;
     const firstInst = v.blockFirst[k], openTo = this.#openTo, useHead = this.useHead, vregRemat = v.vregRemat;
     const usePos = this.usePos,
@@ -382,7 +382,7 @@ export class Liveness {
   }
 
   /** Records the registers that instruction i destroys besides its fixed defs. */
-  #clobber(v: VCode, registers: RegisterFile, i: number, at: number): void {
+  #clobber(v: VCode, registers: AllocatableRegisters, i: number, at: number): void {
     const set = v.clobbers[i];
     let general = v.clobberGeneral[set] & registers.general, vector = v.clobberVector[set] & registers.vector;
     let definedGeneral = 0, definedVector = 0;

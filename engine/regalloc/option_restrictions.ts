@@ -3,10 +3,9 @@
  * their applications. Restrictions never affect correctness: an interval that needs a register gets one regardless.
  */
 import { TY } from "../ir/types.ts";
-import type { AllocatorOptions } from "./allocator_options.ts";
+import { type AllocatableRegisters, type AllocatorOptions, type Denial, FUNCTIONS } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { DEF_KIND, isVector, type Liveness, USE_KIND } from "./liveness.ts";
-import type { DeniedRegisters, RegisterFile } from "../codegen/target.ts";
 import { CONSTRAINT, operandConstraint, operandFixed, operandRole, ROLE, type VCode } from "../codegen/vcode.ts";
 
 /** The number of registers that long-lived floats may have with ext-fp-pins off. */
@@ -29,9 +28,15 @@ export class OptionRestrictions {
   #longGeneral = 0;
   #longVector = 0;
   /** Rows whose keys are on and therefore allow their registers in the function. */
-  #granted: DeniedRegisters[] = [];
+  #granted: Denial[] = [];
 
-  begin(v: VCode, live: Liveness, facts: BlockFacts, registers: RegisterFile, options: AllocatorOptions): void {
+  begin(
+    v: VCode,
+    live: Liveness,
+    facts: BlockFacts,
+    registers: AllocatableRegisters,
+    options: AllocatorOptions,
+  ): void {
     this.#v = v;
     this.#live = live;
     this.#facts = facts;
@@ -42,30 +47,28 @@ export class OptionRestrictions {
     for (let j = BASE_FLOATS; j < order.length; j++) this.#extendedFloats |= 1 << (order[j] & 31);
     this.#entryGeneral = 0;
     this.#entryVector = 0;
-    this.#findDenied(registers.denied);
+    this.#findDenied();
     if (v.hasCalls || live.clobberAllCount > 0) return;
-    if (options.entryArguments) options.statistics.count("entry-arg-pins");
+    if (options.entryArguments) options.counts.entryArguments++;
     else this.#findEntryArguments();
   }
 
-  #findDenied(rows: readonly DeniedRegisters[] | undefined): void {
-    this.#deniedGeneral =
-      this.#deniedVector =
-      this.#longGeneral =
-      this.#longVector =
-        0;
+  #findDenied(): void {
+    this.#deniedGeneral = 0;
+    this.#deniedVector = 0;
+    this.#longGeneral = 0;
+    this.#longVector = 0;
     this.#granted.length = 0;
-    if (rows === undefined) return;
-    const { options } = this.#options, calling = this.#v.hasCalls;
-    for (const row of rows) {
-      if (row.functions !== "all" && (row.functions === "calling") !== calling) continue;
-      if (options[row.key] !== (row.when === "on")) {
-        if (row.when === "off") this.#granted.push(row);
+    const calling = this.#v.hasCalls;
+    for (const row of this.#options.denied) {
+      if (row.functions !== FUNCTIONS.ALL && (row.functions === FUNCTIONS.CALLING) !== calling) continue;
+      if (!row.isDenied) {
+        if (!row.deniesWhenOn) this.#granted.push(row);
         continue;
       }
       this.restrict = true;
-      if (row.when === "on") this.#options.statistics.count(row.key);
-      if (row.values === "all") {
+      if (row.deniesWhenOn) row.applied++;
+      if (!row.isForLongValues) {
         this.#deniedGeneral |= row.general;
         this.#deniedVector |= row.vector;
       } else {
@@ -109,11 +112,11 @@ export class OptionRestrictions {
   mayMerge(x: number, p: number): boolean {
     const options = this.#options, facts = this.#facts, block = facts.blockOf[p >> 1];
     if (this.#v.vregTy[x] === TY.V128) {
-      if (options.vectorPins) options.statistics.count("v128-pins");
+      if (options.vectorPins) options.counts.vectorPins++;
       return options.vectorPins;
     }
     if (facts.loop[block] === block) return true;
-    if (options.mergeInRegisters) options.statistics.count("reg-merge");
+    if (options.mergeInRegisters) options.counts.merged++;
     return options.mergeInRegisters;
   }
 
@@ -123,18 +126,17 @@ export class OptionRestrictions {
     if (kind === DEF_KIND.NONE || kind === DEF_KIND.PARAM || live.defKind[live.affinity[x]] !== DEF_KIND.PARAM) {
       return true;
     }
-    let key = "tee-sink", on = options.teeHints;
     if (this.#v.vregTy[x] === TY.V128) {
-      key = "v128-sink";
-      on = options.vectorHints;
-    } else if (this.#readsOneOperand(p)) {
-      key = "unary-sink";
-      on = options.unaryHints;
-    } else if (u === 0 || (live.useInfo[u] & 3) === USE_KIND.EDGE) {
-      return true;
+      if (options.vectorHints) options.counts.vectorSinks++;
+      return options.vectorHints;
     }
-    if (on) options.statistics.count(key);
-    return on;
+    if (this.#readsOneOperand(p)) {
+      if (options.unaryHints) options.counts.unarySinks++;
+      return options.unaryHints;
+    }
+    if (u === 0 || (live.useInfo[u] & 3) === USE_KIND.EDGE) return true;
+    if (options.teeHints) options.counts.teeSinks++;
+    return options.teeHints;
   }
 
   #readsOneOperand(p: number): boolean {
@@ -150,15 +152,15 @@ export class OptionRestrictions {
   countRegister(r: number, p: number, to: number): void {
     for (const row of this.#granted) {
       if ((((r < 32 ? row.general : row.vector) >>> (r & 31)) & 1) === 0) continue;
-      if (row.values === "all" || this.#goesAround(p, to)) this.#options.statistics.count(row.key);
+      if (!row.isForLongValues || this.#goesAround(p, to)) row.applied++;
     }
     if (r < 32 || ((this.#extendedFloats >>> (r - 32)) & 1) === 0 || !this.#options.allFloats) return;
-    if (this.#goesAround(p, to)) this.#options.statistics.count("ext-fp-pins");
+    if (this.#goesAround(p, to)) this.#options.counts.longFloats++;
   }
 
   /** Counts the reload of a value at position `back` for loop-region-pins if that is the start of a loop's header. */
   countRegion(back: number): void {
     const facts = this.#facts, block = facts.blockOf[back >> 1];
-    if (facts.start[block] === back && facts.loop[block] === block) this.#options.statistics.count("loop-region-pins");
+    if (facts.start[block] === back && facts.loop[block] === block) this.#options.counts.loopRegions++;
   }
 }

@@ -8,6 +8,7 @@
  * whichever is estimated to run less often; because of SSA form, the slot stays valid from then on.
  */
 import { grown } from "../base/columns.ts";
+import type { f64 } from "../base/numbers.ts";
 import { Bug } from "../errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
@@ -57,7 +58,7 @@ export class Resolver {
   #storeAt: Int32Array = new Int32Array(64);
   #storeFrom: Int32Array = new Int32Array(64);
   #storeCount = 0;
-  #storeCost = 0;
+  #storeCost: f64 = 0;
 
   constructor(live: Liveness, facts: BlockFacts) {
     this.#live = live;
@@ -143,7 +144,7 @@ export class Resolver {
     this.#edgeHead[e] = m;
   }
 
-  #wantStore(at: number, from: number, frequency: number): void {
+  #wantStore(at: number, from: number, frequency: f64): void {
     const n = this.#storeCount++;
     if (n >= this.#storeAt.length) {
       this.#storeAt = grown(this.#storeAt, n * 2);
@@ -178,7 +179,7 @@ export class Resolver {
     }
     const late = this.#options.lateStores && this.#storeCost < facts.frequency[block];
     if (late || (definition | 1) + 1 === facts.start[block + 1]) {
-      if (late) this.#options.statistics.count("call-next-use");
+      if (late) this.#options.counts.lateStores++;
       for (let s = 0; s < this.#storeCount; s++) {
         const at = this.#storeAt[s], from = this.#storeFrom[s];
         if (at >= 0) this.#moveInGap(at, from, slot, x);
@@ -204,7 +205,7 @@ export class Resolver {
   #storeParameter(x: number): void {
     const live = this.#live, facts = this.#facts, v = this.#v, block = facts.blockOf[live.defPos[x] >> 1];
     const end = facts.predFirst[block + 1];
-    let cost = 0;
+    let cost: f64 = 0;
     for (let j = facts.predFirst[block]; j < end && cost < facts.frequency[block]; j++) {
       const e = facts.pred[j];
       if (this.#isStored(v.pool[v.argStart[e] + live.tiedTo[x]], this.#slots[x])) continue;

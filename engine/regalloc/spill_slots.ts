@@ -6,6 +6,7 @@
  * not rely on it.
  */
 import { grown } from "../base/columns.ts";
+import { type f64, lowWord } from "../base/numbers.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";
@@ -17,7 +18,20 @@ const HOPS = 3;
 /** The number of intervals that are compared to see whether a slot is free. */
 const STEPS = 200;
 /** Factor by which a position is packed with a register or slot, all of which are smaller. */
-const KEY = 0x200000;
+const KEY: f64 = 0x200000;
+
+/** A key that orders by position; `low` is a register or a slot. */
+function pack(position: number, low: number): f64 {
+  return position * KEY + low;
+}
+
+function positionOf(key: f64): number {
+  return lowWord(key / KEY);
+}
+
+function lowOf(key: f64): number {
+  return lowWord(key - Math.floor(key / KEY) * KEY);
+}
 
 export class SpillSlots {
   /** Location of the slot per virtual register (Allocation: < 0), 0 for none. */
@@ -78,20 +92,20 @@ export class SpillSlots {
       this.#busy[c].size = 0;
     }
     const values = this.#sortByStart(v, live, slotted, n), order = this.#order;
-    for (let j = 0; j < values; j++) this.#place(v, live, order[j] % KEY, options);
+    for (let j = 0; j < values; j++) this.#place(v, live, lowOf(order[j]), options);
     this.#number(v, values, out);
-    if (out.halfCount > 0) options.statistics.count("compact-i32-frame");
+    if (out.halfCount > 0) options.counts.compactSlots++;
   }
 
   /** Puts the values into #order, as start × KEY + register, and returns their number. */
   #sortByStart(v: VCode, live: Liveness, slotted: Int32Array, n: number): number {
     if (n > this.#order.length) this.#order = new Float64Array(n * 2);
     const order = this.#order;
-    let values = 0, sorted = true, before = 0;
+    let values = 0, sorted = true, before: f64 = 0;
     for (let j = 0; j < n; j++) {
       const x = slotted[j];
       if (v.vregRemat[x] !== 0) continue;
-      const key = live.intervalFrom[live.intervalHead[x]] * KEY + x;
+      const key = pack(live.intervalFrom[live.intervalHead[x]], x);
       if (key < before) sorted = false;
       before = key;
       order[values++] = key;
@@ -112,7 +126,7 @@ export class SpillSlots {
       if (ends[slot] === end) free.push(slot);
     }
     let slot = options.sharedSlots ? this.#preferred(v, live, x, c, from) : -1;
-    if (slot >= 0) options.statistics.count("tee-spill-elide");
+    if (slot >= 0) options.counts.sharedSlots++;
     while (slot < 0 && free.length > 0) {
       const candidate = free.pop()!;
       if (ends[candidate] <= from) slot = candidate;
@@ -180,7 +194,7 @@ export class SpillSlots {
     out.slotCount = out.halfFirst + out.halfCount;
     const first = [0, base, wideBase, out.halfFirst];
     for (let j = 0; j < values; j++) {
-      const x = this.#order[j] % KEY, slot = this.#slot[x] - 1, c = this.#classOf(v.vregTy[x]);
+      const x = lowOf(this.#order[j]), slot = this.#slot[x] - 1, c = this.#classOf(v.vregTy[x]);
       this.location[x] = -1 - first[c] - (c === CLASS_16 ? 2 * slot : slot);
     }
   }
@@ -192,12 +206,12 @@ class Heap {
   #keys: Float64Array = new Float64Array(64);
 
   firstEnd(): number {
-    return Math.floor(this.#keys[0] / KEY);
+    return positionOf(this.#keys[0]);
   }
 
   add(end: number, slot: number): void {
     if (this.size >= this.#keys.length) this.#keys = grown(this.#keys, this.size * 2);
-    const keys = this.#keys, value = end * KEY + slot;
+    const keys = this.#keys, value = pack(end, slot);
     let k = this.size++;
     while (k > 0) {
       const parent = (k - 1) >> 1;
@@ -210,7 +224,7 @@ class Heap {
 
   /** Removes the top and returns its slot. */
   removeFirst(): number {
-    const keys = this.#keys, slot = keys[0] % KEY, n = --this.size, value = keys[n];
+    const keys = this.#keys, slot = lowOf(keys[0]), n = --this.size, value = keys[n];
     let k = 0;
     for (;;) {
       let child = 2 * k + 1;

@@ -6,6 +6,7 @@
  * The aims, in the order of their effect: no memory traffic in a loop that can be had outside it; none on a hot path
  * because of a call on a cold one; reloads as late as the loops allow, so that registers are not held unnecessarily.
  */
+import type { f64 } from "../base/numbers.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import { type Liveness, USE_KIND, USE_LATE } from "./liveness.ts";
 import type { VCode } from "../codegen/vcode.ts";
@@ -77,10 +78,10 @@ function boundaryCost(
   edgeTo: Int32Array,
   since: number,
   b: number,
-  enough: number,
-): number {
+  enough: f64,
+): f64 {
   const frequency = facts.frequency, stop = since > b - WINDOW ? since : b - WINDOW;
-  let cost = 0;
+  let cost: f64 = 0;
   for (let x = b - 1; x >= stop && cost < enough; x--) {
     const n = succCount[x], first = succStart[x];
     if (n > 8) {
@@ -95,14 +96,6 @@ function boundaryCost(
   return cost;
 }
 
-/** The edges of a VCode, as far as costs need them. */
-interface EdgeColumns {
-  readonly succ: Int32Array;
-  readonly succStart: Int32Array;
-  readonly succCount: Int32Array;
-  readonly edgeTo: Int32Array;
-}
-
 /**
  * Position at which a value that is in its slot from `p` on should be reloaded: an even position in (p, to), or `to`
  * for not at all. `cursor` is its first use at or after p; `around` means that the enclosing loop has it in a register
@@ -111,7 +104,7 @@ interface EdgeColumns {
 export function reloadPosition(
   live: Liveness,
   facts: BlockFacts,
-  edges: EdgeColumns,
+  edges: VCode,
   p: number,
   to: number,
   cursor: number,
@@ -152,11 +145,11 @@ export function reloadPosition(
 function cheapestBoundary(
   live: Liveness,
   facts: BlockFacts,
-  edges: EdgeColumns,
+  edges: VCode,
   p: number,
   target: number,
   block: number,
-  limit: number,
+  limit: f64,
   cursor: number,
   regions: boolean,
 ): number {
@@ -199,15 +192,15 @@ export function belongsInRegister(live: Liveness, facts: BlockFacts, loop: numbe
 /**
  * Loads per iteration saved by having a value in a register at a loop's header; counting stops beyond `enough`.
  */
-function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: number): number {
+function gainAtHeader(live: Liveness, facts: BlockFacts, loop: number, cursor: number, enough: f64): f64 {
   const start = facts.start[loop], end = facts.start[facts.loopEnd[loop]];
-  let gain = 0, before = -1, n = 0;
+  let gain: f64 = 0, before = -1, n = 0;
   for (let u = cursor; u !== 0 && live.usePos[u] < end && gain <= enough; u = live.useNext[u]) {
     const kind = live.useInfo[u] & 3, block = facts.blockOf[live.usePos[u] >> 1];
     if (live.usePos[u] < start || kind === USE_KIND.EDGE || block === before) continue;
     if (++n > WINDOW_USES) return Infinity;
     before = block;
-    gain += Math.min(1, facts.chance[block] / facts.chance[loop]) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
+    gain += Math.min(facts.chance[block] / facts.chance[loop], 1) * (kind === USE_KIND.REG ? 1 : FOLDED_USE);
   }
   return gain;
 }
@@ -227,8 +220,8 @@ export function parameterBelongsInSlot(
 ): boolean {
   if (live.destroyed[loop] === 0) return false;
   const first = facts.predFirst[loop], end = facts.predFirst[loop + 1];
-  const step = Math.ceil((end - first) / WINDOW_EDGES);
-  let inSlot = 0, inRegister = 0;
+  const step = ((end - first + WINDOW_EDGES - 1) / WINDOW_EDGES) | 0;
+  let inSlot: f64 = 0, inRegister: f64 = 0;
   for (let j = first; j < end; j += step) {
     const e = facts.pred[j], from = v.edgeFrom[e];
     if (from < loop) continue;
@@ -244,8 +237,8 @@ export function parameterBelongsInSlot(
   if (step > 1) {
     // The edges are a sample, and each iteration takes one backward edge: the shares must add up to 1.
     const sum = inSlot + inRegister;
-    inSlot /= sum;
-    inRegister /= sum;
+    inSlot = inSlot / sum;
+    inRegister = inRegister / sum;
   }
   const cost = inSlot + live.destroyed[loop] - inRegister;
   return cost > 0 && gainAtHeader(live, facts, loop, cursor, cost) < cost;
@@ -260,9 +253,9 @@ export function evictionCost(
   cursor: number,
   lastUse: number,
   storeBlock: number,
-): number {
+): f64 {
   const block = facts.blockOf[p >> 1], loop = facts.loop[block], frequency = facts.frequency;
-  let cost = 0, distance = 1;
+  let cost: f64 = 0, distance = 1;
   if (cursor !== 0) {
     const pos = live.usePos[cursor];
     cost = frequency[facts.blockOf[pos >> 1]];

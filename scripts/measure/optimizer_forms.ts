@@ -18,8 +18,8 @@ import { optimizationSet } from "../../engine/optimizations.ts";
 import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
 import { Statistics } from "../../engine/statistics.ts";
 import { translatedFunctions } from "../../tests/support/translated_functions.ts";
-import { buildOptimizer, portableSubset } from "../generate/portable/build_optimizer.ts";
-import { optimizerExports } from "../generate/portable/optimizer_forms.ts";
+import { buildCompiler, portableSubset } from "../generate/portable/build_compiler.ts";
+import { compilerExports } from "../generate/portable/compiler_forms.ts";
 import { OptimizerModule, optionBits } from "../generate/portable/optimizer_module.ts";
 import { progress, readTaskLine } from "../task_options.ts";
 
@@ -64,8 +64,8 @@ async function optimizerOf(form: Form): Promise<(f: IrFunction) => number> {
     const workspace = new OptimizerWorkspace();
     return (f) => timeOf(() => optimize(f, optimizations, new Statistics(), undefined, workspace));
   }
-  const bytes = await buildOptimizer(await portableSubset());
-  const optimizer = new OptimizerModule(optimizerExports(form, bytes, () => {}));
+  const bytes = await buildCompiler(await portableSubset());
+  const optimizer = new OptimizerModule(compilerExports(form, bytes, () => {}));
   const bits = optionBits(passOptions(optimizations));
   return (f) => {
     optimizer.load(f);
@@ -90,7 +90,7 @@ function measureInProcess(form: Form): number[] {
 if (form !== undefined) console.log(JSON.stringify(await measure(form)));
 else {
   // So that no child does it.
-  await buildOptimizer(await portableSubset());
+  await buildCompiler(await portableSubset());
   const first = new Map<Form, number[]>(FORMS.map((name) => [name, []]));
   const later = new Map<Form, number[]>(FORMS.map((name) => [name, []]));
   for (let n = 0; n < processes; n++) {

@@ -7,7 +7,7 @@ import type { IrFunction } from "../../engine/ir/function.ts";
 import type { OptimizationSet } from "../../engine/optimizations.ts";
 import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
 import { Statistics } from "../../engine/statistics.ts";
-import { type CompiledForm, optimizerExports } from "../../scripts/generate/portable/optimizer_forms.ts";
+import { type CompiledForm, compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
 import {
   type OptimizerExports,
   OptimizerModule,
@@ -35,7 +35,7 @@ class Form {
 
   constructor(name: CompiledForm, bytes: Uint8Array<ArrayBuffer>) {
     this.#name = name;
-    this.exports = optimizerExports(name, bytes, (address) => this.#compare(this.#module.textAt(address)));
+    this.exports = compilerExports(name, bytes, (address) => this.#compare(this.#module.textAt(address)));
     this.#module = new OptimizerModule(this.exports);
     this.#module.observe(true);
   }

@@ -6,17 +6,29 @@ import { decodeModule } from "../../engine/binary/decode.ts";
 import { featureSet } from "../../engine/features.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
-import { type EnvOptions, moduleEnv } from "../../engine/translate/module_env.ts";
+import { type EnvOptions, type ModuleEnv, moduleEnv } from "../../engine/translate/module_env.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 
-/** Translates the functions of a module, each into the same IrFunction. */
-export function* translatedFunctions(bytes: Uint8Array<ArrayBuffer>, options: EnvOptions): Generator<IrFunction> {
+/** The environment of a module and its functions, each translated when it is taken. */
+export function translatedModule(
+  bytes: Uint8Array<ArrayBuffer>,
+  options: EnvOptions,
+): { readonly env: ModuleEnv; readonly functions: Iterable<IrFunction> } {
   const valid = validateModule(decodeModule(bytes), featureSet());
   const env = moduleEnv(valid, options);
+  return { env, functions: translateAll(env, valid.funcs.length) };
+}
+
+function* translateAll(env: ModuleEnv, count: number): Generator<IrFunction> {
   const translator = new FunctionTranslator();
-  for (let i = 0; i < valid.funcs.length; i++) {
+  for (let i = 0; i < count; i++) {
     const f = new IrFunction();
     translator.translate(env, i, f);
     yield f;
   }
+}
+
+/** Translates the functions of a module. */
+export function translatedFunctions(bytes: Uint8Array<ArrayBuffer>, options: EnvOptions): Iterable<IrFunction> {
+  return translatedModule(bytes, options).functions;
 }

@@ -9,9 +9,17 @@ import asc from "assemblyscript/asc";
 import ts from "typescript";
 import { constantValues } from "./constant_values.ts";
 import { COUNTERPARTS } from "./counterparts.ts";
+import { ALLOCATOR_ENTRY } from "./allocator_entry.ts";
+import { OPTIMIZER_ENTRY } from "./optimizer_entry.ts";
 import { type Problem, rewriteFile } from "./rewrite.ts";
 
 const ENGINE = fileURLToPath(new URL("../../../engine/", import.meta.url));
+
+/** Modules in AssemblyScript that export parts of the compiler, by the name by which an entry imports them. */
+export const ENTRIES: Readonly<Record<string, string>> = {
+  "allocator_entry.ts": ALLOCATOR_ENTRY,
+  "optimizer_entry.ts": OPTIMIZER_ENTRY,
+};
 
 /** The files of the subset as AssemblyScript, by path below engine/, and what does not fit. */
 export interface Subset {
@@ -104,7 +112,8 @@ export async function compileSubset(
     ...["--outFile", "subset.wasm", "-O3", "--noAssert", "--runtime", "stub", "--use", "abort="],
     ...["--uncheckedBehavior", isChecked ? "never" : "always"],
   ], {
-    readFile: (name) => name === "entry.ts" ? entry : subset.texts.get(name) ?? COUNTERPARTS[name] ?? null,
+    readFile: (name) =>
+      name === "entry.ts" ? entry : subset.texts.get(name) ?? COUNTERPARTS[name] ?? ENTRIES[name] ?? null,
     writeFile: (_name, contents) => {
       binary = contents as Uint8Array<ArrayBuffer>;
     },

@@ -7,7 +7,6 @@
  *                 optimizer_module.ts; run reads the counts and writes them again
  *     run(bits)   runs the passes that `bits` enable
  *     observe(1)  calls the import env.afterPass after each pass from now on, with the address of its name
- *     reset()     drops the workspace, and with it all memory but that of the constants
  *     fold(…)     evaluate of ir/eval.ts; foldedLow and foldedHigh are its results
  */
 export const OPTIMIZER_ENTRY = `
@@ -23,8 +22,7 @@ let f: IrFunction = new IrFunction();
 let workspace: OptimizerWorkspace = new OptimizerWorkspace();
 let observed: bool = false;
 
-export function reset(): void {
-  __reset();
+export function renewOptimizer(): void {
   f = new IrFunction();
   workspace = new OptimizerWorkspace();
 }

@@ -4,6 +4,7 @@
  */
 import type { IrFunction } from "../../../engine/ir/function.ts";
 import type { PassOptions } from "../../../engine/optimize/passes.ts";
+import { type Column, columnAt, firstDifference } from "./memory_columns.ts";
 
 /** The exports of the module. */
 export interface OptimizerExports {
@@ -63,11 +64,11 @@ export function optionBits(options: PassOptions): number {
 }
 
 /** A function's counts and columns at one point. */
-export type Snapshot = ReadonlyMap<string, number | Uint16Array | Uint8Array | Int32Array>;
+export type Snapshot = ReadonlyMap<string, number | Column>;
 
 /** The columns of `f` as they are now. */
 export function snapshotOf(f: IrFunction): Snapshot {
-  const found = new Map<string, number | Uint16Array | Uint8Array | Int32Array>();
+  const found = new Map<string, number | Column>();
   for (const name of COUNTS) found.set(name, f[name]);
   for (const name of FLAGS) found.set(name, Number(f[name]));
   for (const [name, length] of COLUMNS) found.set(name, f[name].slice(0, f[length]));
@@ -129,11 +130,9 @@ export class OptimizerModule {
       if (((head[FLAGS_WORD] >> n) & 1) !== expected.get(name)) return name;
     }
     for (const [n, name] of [...COLUMNS.map(([name]) => name), "vectors"].entries()) {
-      const column = expected.get(name) as Int32Array;
-      const found = this.#column(n, column, column.length);
-      for (let i = 0; i < column.length; i++) {
-        if (found[i] !== column[i]) return `${name}[${i}]: ${found[i]} for ${column[i]}`;
-      }
+      const column = expected.get(name) as Column;
+      const difference = firstDifference(name, this.#column(n, column, column.length), column);
+      if (difference !== undefined) return difference;
     }
     return undefined;
   }
@@ -150,16 +149,7 @@ export class OptimizerModule {
   }
 
   /** Column `n` in memory, of the type of `like`. */
-  #column(
-    n: number,
-    like: Uint16Array | Uint8Array | Int32Array,
-    length: number,
-  ): Uint16Array | Uint8Array | Int32Array {
-    const { buffer } = this.#exports.memory;
-    const address = this.#head()[FIRST_COLUMN + n];
-    if (like instanceof Uint8Array) return new Uint8Array(buffer, address, length);
-    return like instanceof Uint16Array
-      ? new Uint16Array(buffer, address, length)
-      : new Int32Array(buffer, address, length);
+  #column(n: number, like: Column, length: number): Column {
+    return columnAt(this.#exports.memory.buffer, this.#head()[FIRST_COLUMN + n], like, length);
   }
 }

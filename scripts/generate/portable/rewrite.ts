@@ -381,7 +381,7 @@ class Rewriter {
     if (ts.isElementAccessExpression(node)) return this.#element(node);
     if (ts.isCallExpression(node)) return this.#call(node);
     if (ts.isNumericLiteral(node)) return this.#literal(node);
-    if (ts.isNonNullExpression(node)) return this.#isLookup(node.expression) ? this.render(node.expression) : undefined;
+    if (ts.isNonNullExpression(node)) return this.#isNeverNull(node) ? this.render(node.expression) : undefined;
     if (ts.isIdentifier(node)) return node.text === "undefined" ? "null" : undefined;
     if (ts.isArrowFunction(node) || ts.isFunctionExpression(node)) return this.#function(node);
     if (ts.isPostfixUnaryExpression(node) || ts.isPrefixUnaryExpression(node)) return this.#unary(node);
@@ -472,6 +472,12 @@ class Rewriter {
   #isLookup(node: ts.Expression): node is ts.CallExpression {
     return ts.isCallExpression(node) && ts.isPropertyAccessExpression(node.expression) &&
       node.expression.name.text === "get" && /^(Readonly)?Map$/.test(this.#typeName(node.expression.expression));
+  }
+
+  /** Whether AssemblyScript's type of the operand of `!` has no null: lookups in Maps, and numbers. */
+  #isNeverNull(node: ts.NonNullExpression): boolean {
+    const { flags } = this.#context.checker.getTypeAtLocation(node);
+    return this.#isLookup(node.expression) || (flags & ts.TypeFlags.Number) !== 0;
   }
 
   #orElse(left: ts.Expression, right: ts.Expression): string {

@@ -1,20 +1,33 @@
 /**
- * The optimizer (engine/optimize/) as WebAssembly: `deno run -A scripts/generate/portable/build_optimizer.ts FILE`. In:
- * the files of the subset. Out: the module; a copy below .cache/ serves until the rewritten texts change.
+ * The parts of the compiler in the subset as one WebAssembly module:
+ * `deno run -A scripts/generate/portable/build_compiler.ts FILE`. In: the files of the subset. Out: the module; a copy
+ * below .cache/ serves until the rewritten texts change.
  */
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readTaskLine } from "../../task_options.ts";
-import { compileSubset, rewriteSubset, type Subset } from "./compile_subset.ts";
+import { compileSubset, ENTRIES, rewriteSubset, type Subset } from "./compile_subset.ts";
 import { COUNTERPARTS } from "./counterparts.ts";
-import { OPTIMIZER_ENTRY } from "./optimizer_entry.ts";
 import { HOST_ONLY, PORTABLE } from "./portable_files.ts";
 
 const CACHE = fileURLToPath(new URL("../../../.cache/portable/", import.meta.url));
 /** Changes with the options of the compilation. */
 const VERSION = "1";
+/** What the module exports: `reset` drops the workspaces, and with them all memory but that of the constants. */
+const ENTRY = `
+import { renewAllocator } from "./allocator_entry";
+import { renewOptimizer } from "./optimizer_entry";
+export * from "./allocator_entry";
+export * from "./optimizer_entry";
+
+export function reset(): void {
+  __reset();
+  renewOptimizer();
+  renewAllocator();
+}
+`;
 
 /** The files of the subset, rewritten. */
 export function portableSubset(): Promise<Subset> {
@@ -22,12 +35,12 @@ export function portableSubset(): Promise<Subset> {
 }
 
 /** The module of `subset`, which {@linkcode portableSubset} made; `isChecked` as for compileSubset. */
-export async function buildOptimizer(subset: Subset, isChecked = false): Promise<Uint8Array<ArrayBuffer>> {
-  const inputs = [VERSION, isChecked, OPTIMIZER_ENTRY, COUNTERPARTS, [...subset.texts], subset.problems];
+export async function buildCompiler(subset: Subset, isChecked = false): Promise<Uint8Array<ArrayBuffer>> {
+  const inputs = [VERSION, isChecked, ENTRY, ENTRIES, COUNTERPARTS, [...subset.texts], subset.problems];
   const digest = createHash("sha256").update(JSON.stringify(inputs)).digest("hex");
   const file = `${CACHE}${digest}.wasm`;
   if (existsSync(file)) return new Uint8Array(readFileSync(file));
-  const module = await compileSubset(subset, OPTIMIZER_ENTRY, isChecked);
+  const module = await compileSubset(subset, ENTRY, isChecked);
   mkdirSync(CACHE, { recursive: true });
   // A rename, so that processes that build at once never read half a file.
   const partial = `${file}.${process.pid}`;
@@ -38,12 +51,12 @@ export async function buildOptimizer(subset: Subset, isChecked = false): Promise
 
 if (import.meta.main) {
   const { operands: [file] } = readTaskLine({
-    name: "run -A scripts/generate/portable/build_optimizer.ts",
-    about: "Compiles the optimizer to WebAssembly.",
+    name: "run -A scripts/generate/portable/build_compiler.ts",
+    about: "Compiles the parts of the compiler that are in the subset to WebAssembly.",
     operands: "FILE",
     options: { checked: { help: "trap at accesses outside of an array" } },
   });
-  const module = await buildOptimizer(await portableSubset(), process.argv.includes("--checked"));
+  const module = await buildCompiler(await portableSubset(), process.argv.includes("--checked"));
   writeFileSync(file, module);
   console.log(`${file}: ${module.length} bytes`);
 }

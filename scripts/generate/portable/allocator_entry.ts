@@ -1,0 +1,159 @@
+/**
+ * The entry of the register allocator as WebAssembly, in AssemblyScript. The module holds one VCode, its allocation and
+ * the workspace of the allocator; the host copies columns in and out (allocator_module.ts).
+ *
+ *     setRegisters, addRegister, addDenial   the registers of the target and its rows of denied ones
+ *     reserveVCode(…)  makes room for a function and returns the address of the record VHEAD: its counts and the
+ *                      addresses of its columns, then those of the allocation
+ *     allocate(bits)   allocates with the freedoms that `bits` gives; applied(n) are their applications
+ */
+export const ALLOCATOR_ENTRY = `
+import { Allocation } from "./codegen/allocation";
+import { VCode } from "./codegen/vcode";
+import { AllocatorWorkspace, runSteps } from "./regalloc/allocate";
+import { AllocatableRegisters, AllocationCounts, AllocatorOptions, Denial } from "./regalloc/allocator_options";
+
+const VHEAD: StaticArray<i32> = [${Array(45).fill(0).join(", ")}];
+let v: VCode = new VCode();
+let out: Allocation = new Allocation();
+let workspace: AllocatorWorkspace = new AllocatorWorkspace();
+let registers: AllocatableRegisters = { general: 0, vector: 0, generalOrder: [], vectorOrder: [] };
+let denied: Denial[] = [];
+let counts: AllocationCounts = new AllocationCounts();
+
+export function renewAllocator(): void {
+  v = new VCode();
+  out = new Allocation();
+  workspace = new AllocatorWorkspace();
+  setRegisters(0, 0);
+  counts = new AllocationCounts();
+}
+
+export function setRegisters(general: i32, vector: i32): void {
+  registers = { general: general, vector: vector, generalOrder: [], vectorOrder: [] };
+  denied = [];
+}
+
+export function addRegister(register: i32): void {
+  if (register < 32) registers.generalOrder.push(register);
+  else registers.vectorOrder.push(register);
+}
+
+export function addDenial(functions: i32, bits: i32, general: i32, vector: i32): void {
+  denied.push({
+    functions: functions,
+    isDenied: (bits & 1) != 0,
+    deniesWhenOn: (bits & 2) != 0,
+    isForLongValues: (bits & 4) != 0,
+    general: general,
+    vector: vector,
+    applied: 0,
+  });
+}
+
+export function reserveVCode(
+  count: i32, operands: i32, vregs: i32, blocks: i32, edges: i32, succ: i32, pool: i32, clobbers: i32,
+): usize {
+  if (count > v.clobbers.length) {
+    v.clobbers = new Uint16Array(count * 2);
+    v.firstOperand = new Int32Array(count * 2 + 1);
+  }
+  if (operands > v.operands.length) v.operands = new Int32Array(operands * 2);
+  if (vregs > v.vregTy.length) {
+    v.vregTy = new Uint8Array(vregs * 2);
+    v.vregRemat = new Int32Array(vregs * 2);
+    v.vregHint = new Uint8Array(vregs * 2);
+  }
+  v.ensureGraph(blocks, max(edges, succ));
+  if (pool > v.pool.length) v.pool = new Int32Array(pool * 2);
+  if (clobbers > v.clobberGeneral.length) {
+    v.clobberGeneral = new Int32Array(clobbers * 2);
+    v.clobberVector = new Int32Array(clobbers * 2);
+  }
+  VHEAD[9] = <i32>v.clobbers.dataStart;
+  VHEAD[10] = <i32>v.firstOperand.dataStart;
+  VHEAD[11] = <i32>v.operands.dataStart;
+  VHEAD[12] = <i32>v.vregTy.dataStart;
+  VHEAD[13] = <i32>v.vregRemat.dataStart;
+  VHEAD[14] = <i32>v.vregHint.dataStart;
+  VHEAD[15] = <i32>v.blockFirst.dataStart;
+  VHEAD[16] = <i32>v.blockDepth.dataStart;
+  VHEAD[17] = <i32>v.blockFlags.dataStart;
+  VHEAD[18] = <i32>v.paramStart.dataStart;
+  VHEAD[19] = <i32>v.paramCount.dataStart;
+  VHEAD[20] = <i32>v.succStart.dataStart;
+  VHEAD[21] = <i32>v.succCount.dataStart;
+  VHEAD[22] = <i32>v.succ.dataStart;
+  VHEAD[23] = <i32>v.edgeFrom.dataStart;
+  VHEAD[24] = <i32>v.edgeTo.dataStart;
+  VHEAD[25] = <i32>v.argStart.dataStart;
+  VHEAD[26] = <i32>v.pool.dataStart;
+  VHEAD[27] = <i32>v.clobberGeneral.dataStart;
+  VHEAD[28] = <i32>v.clobberVector.dataStart;
+  return changetype<usize>(VHEAD);
+}
+
+export function allocate(bits: i32): void {
+  v.count = VHEAD[0];
+  v.operandCount = VHEAD[1];
+  v.vregCount = VHEAD[2];
+  v.blockCount = VHEAD[3];
+  v.edgeCount = VHEAD[4];
+  v.succTotal = VHEAD[5];
+  v.poolCount = VHEAD[6];
+  v.clobberCount = VHEAD[7];
+  v.hasCalls = VHEAD[8] != 0;
+  counts = new AllocationCounts();
+  for (let n = 0; n < denied.length; n++) denied[n].applied = 0;
+  const options: AllocatorOptions = {
+    lateStores: (bits & 1) != 0,
+    lazyReloads: (bits & 2) != 0,
+    mergeInRegisters: (bits & 4) != 0,
+    vectorPins: (bits & 8) != 0,
+    loopRegions: (bits & 16) != 0,
+    teeHints: (bits & 32) != 0,
+    unaryHints: (bits & 64) != 0,
+    vectorHints: (bits & 128) != 0,
+    sharedSlots: (bits & 256) != 0,
+    compactSlots: (bits & 512) != 0,
+    entryArguments: (bits & 1024) != 0,
+    allFloats: (bits & 2048) != 0,
+    denied: denied,
+    counts: counts,
+  };
+  runSteps(v, registers, (bits & 4096) != 0, options, out, workspace);
+  VHEAD[29] = out.slotCount;
+  VHEAD[30] = out.halfFirst;
+  VHEAD[31] = out.halfCount;
+  VHEAD[32] = out.refSlotCount;
+  VHEAD[33] = out.writtenGeneral;
+  VHEAD[34] = out.writtenVector;
+  VHEAD[35] = out.editCount;
+  VHEAD[36] = <i32>out.location.dataStart;
+  VHEAD[37] = <i32>out.skip.dataStart;
+  VHEAD[38] = <i32>out.editAt.dataStart;
+  VHEAD[39] = <i32>out.editFrom.dataStart;
+  VHEAD[40] = <i32>out.editRemat.dataStart;
+  VHEAD[41] = <i32>out.editTo.dataStart;
+  VHEAD[42] = <i32>out.editTy.dataStart;
+  VHEAD[43] = <i32>out.edgeFirst.dataStart;
+}
+
+export function applied(n: i32): i32 {
+  switch (n) {
+    case 0: return counts.lateStores;
+    case 1: return counts.lazyReloads;
+    case 2: return counts.merged;
+    case 3: return counts.vectorPins;
+    case 4: return counts.loopRegions;
+    case 5: return counts.teeSinks;
+    case 6: return counts.unarySinks;
+    case 7: return counts.vectorSinks;
+    case 8: return counts.sharedSlots;
+    case 9: return counts.compactSlots;
+    case 10: return counts.entryArguments;
+    case 11: return counts.longFloats;
+    default: return denied[n - 12].applied;
+  }
+}
+`;
