@@ -436,7 +436,8 @@ export class TierUp {
     let left = MOST_BATCH_BYTES;
     const wanted = (this.#hot?.take(least) ?? []).filter((index) => {
       const { length } = funcs[index].body.bytes;
-      if (this.#addresses.has(index) || (length > left && left < MOST_BATCH_BYTES)) return false;
+      if (this.#replaceable[index] === 0 || this.#addresses.has(index)) return false;
+      if (length > left && left < MOST_BATCH_BYTES) return false;
       left -= length;
       return true;
     });
@@ -570,7 +571,8 @@ export class TierUp {
   }
 
   #look(now: number): number | undefined {
-    const job = this.#request.job!;
+    const { job } = this.#request;
+    if (job === undefined) return this.#startWhole(now); // compiling here, for `complete`, has failed
     const code = job.advance(now);
     if (code === "waiting") return now + LOOK_MS;
     if (code === "failed") this.#stage = STAGE.DONE;

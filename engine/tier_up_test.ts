@@ -1,6 +1,7 @@
 /** The moments at which a module is compiled again, with a clock and a thread of the test. */
 import assert from "node:assert/strict";
 import { settle } from "../tests/support/collect_garbage.ts";
+import { THREAD } from "./abi/context_layout.ts";
 import { JOB, type OptimizeJob, WORD } from "./parallel/optimize_job.ts";
 import type { PendingWork } from "./runtime/thread/guest_thread.ts";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
@@ -149,4 +150,79 @@ Deno.test("the job of a module that can no longer run is cancelled; code in use 
   assert.equal(ended, undefined);
   assert.equal(typeof going, "number");
   assert.equal(held.baseline.length, 1);
+});
+
+/** Bytes of the code of each function of a large module. */
+const CODE_BYTES = 100;
+
+/** A large module at address 0 that runs from time 0, and the parts of its jobs, in the order in which they are sent. */
+function largeModule({ bodyBytes = 20_000, functions = 10 } = {}) {
+  const jobs: OptimizeJob[] = [];
+  const words = new Map<number, number>();
+  const thread = {
+    addWork: () => {},
+    arena: { pollPage: 0 },
+    nextLimit: () => Infinity,
+    preempted: 0,
+    stackLow: 0,
+    stackHigh: 1 << 20,
+    stack: { word: (at: number) => words.get(at) ?? 0xffff_0000 },
+    state: { word: (at: number) => words.get(at === THREAD.TRAP_PC ? -1 : -2) ?? 0 },
+  };
+  const baseline = {
+    valid: {
+      bytes: new Uint8Array(8),
+      funcs: new Array(functions).fill({ body: { bytes: new Uint8Array(bodyBytes) } }),
+    },
+    image: {
+      contains: (pc: number) => pc < functions * CODE_BYTES,
+      functionAt: (pc: number) => Math.floor(pc / CODE_BYTES),
+      callSiteAt: (pc: number) => pc % CODE_BYTES === 50 ? {} : undefined,
+    },
+    deterministic: false,
+  };
+  const compiler = {
+    target: { name: "x64" },
+    options: { cpu: new Set<string>() },
+    isReady: () => false,
+    hasBatches: true,
+    send: (message: unknown) => jobs.push(message as OptimizeJob) > 0,
+  } as unknown as OptimizingCompiler;
+  const tierUp = new TierUp({ thread } as never, baseline as never, new Uint8Array(functions).fill(1), compiler);
+  tierUp.begin();
+  let now = performance.now();
+  return {
+    jobs,
+    /** Advances at polls of function `index`, which those of `callers` have called. */
+    poll(index: number, callers: readonly number[], most: number) {
+      const sent = jobs.length;
+      words.clear();
+      words.set(-1, index * CODE_BYTES + 7).set(-2, 4096);
+      callers.forEach((caller, k) => words.set(4096 + 24 * k, caller * CODE_BYTES + 50));
+      for (let k = 0; k < most && jobs.length === sent; k++) now = Math.max(tierUp.advance(now, true)!, now + 1);
+    },
+    fail: () => Atomics.store(new Int32Array(jobs.at(-1)!.output), WORD.STATE, JOB.FAILED),
+  };
+}
+
+Deno.test("the functions of a large module that polls show are compiled first, then the module", () => {
+  const { jobs, poll, fail } = largeModule();
+  poll(3, [5], 1000);
+  assert.deepEqual(jobs.map(({ batch }) => batch?.wanted), [[3]], "only the hottest one fits");
+  fail();
+  poll(3, [5], 1000);
+  assert.deepEqual(jobs.map(({ batch }) => batch?.wanted), [[3], undefined]);
+});
+
+Deno.test("three callers join a batch while there is room; functions that few samples show do not", () => {
+  const { jobs, poll } = largeModule({ bodyBytes: 1500, functions: 100 });
+  poll(1, [], 1);
+  poll(3, [5, 7, 8, 9], 1000);
+  assert.deepEqual(jobs.map(({ batch }) => batch?.wanted), [[3, 5, 7, 8]]);
+});
+
+Deno.test("a small module is compiled at once, whatever polls show", () => {
+  const { jobs, poll } = largeModule({ bodyBytes: 2000 });
+  poll(3, [5], 1000);
+  assert.deepEqual(jobs.map(({ batch }) => batch), [undefined]);
 });
