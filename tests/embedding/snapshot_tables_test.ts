@@ -5,7 +5,7 @@
  */
 import assert from "node:assert/strict";
 import { createHash } from "node:crypto";
-import { NewEngine, WaftError } from "@waft/engine";
+import { type Module, NewEngine, WaftError } from "@waft/engine";
 
 const TEXT = `(module
   (type $a (func (param i64) (result i64)))
@@ -32,13 +32,21 @@ function withContent(snapshot: Uint8Array, content: readonly number[]): Uint8Arr
   return Uint8Array.of(...body, ...createHash("sha256").update(body).digest());
 }
 
+/** The module while some of its functions have optimized code. */
+function withBatch(bounds: "guard" | "explicit"): Module {
+  const module = NewEngine({ bounds, tier: "auto", tierUpCalls: 1, tierUpBatches: true }).compile(TEXT);
+  const instance = module.instantiate();
+  for (let k = 0; k < 3; k++) assert.equal(instance.call({}, "call", 2, 7n), 21n);
+  return module;
+}
+
 for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`${bounds}: the content of a table that code relies on cannot come from a snapshot`, () => {
     const engine = NewEngine({ bounds, tier: "optimizing" });
     const module = engine.compile(TEXT);
     assert(module.statistics["immutable-table-type"] > 0);
     const snapshot = module.instantiate().snapshot();
-    for (const same of [module, engine.load(module.serialize())]) {
+    for (const same of [module, engine.load(module.serialize()), withBatch(bounds)]) {
       const back = same.restore(withContent(snapshot, CONTENT));
       assert.equal(back.call({}, "call", 2, 7n), 21n);
       for (

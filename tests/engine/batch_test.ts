@@ -87,7 +87,7 @@ function outcomes(module: Module): unknown[] {
 for (const bounds of ["guard", "explicit"] as const) {
   Deno.test(`batches: results, traps and exceptions, whenever functions move up (${bounds})`, () => {
     const expected = outcomes(compile({ bounds, tier: "optimizing" }));
-    for (let k = 0; k < 24; k++) {
+    for (let k = 0; k < 12; k++) {
       for (const lazy of [{}, { lazyFrom: 0 }]) {
         const calls = compile({ bounds, tier: "auto", tierUpCalls: k, tierUpBatches: true, ...lazy });
         assert.deepEqual(outcomes(calls), expected, `after ${k} calls`);
