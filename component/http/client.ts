@@ -158,8 +158,8 @@ type Result = { tag: "ok"; val: IncomingResponse } | { tag: "err"; val: HttpErro
 
 /** wasi:http/types future-incoming-response. */
 export class FutureIncomingResponse implements Holding {
-  /** The response, until it is taken. */
-  readonly [SHARES]: readonly HostShare[] = [messageShare()];
+  /** That of the response, until it is taken. */
+  readonly #share = messageShare();
   readonly #preview1: Preview1;
   readonly #condition = new Condition(() => this.#result !== undefined);
   #result: Result | undefined;
@@ -195,6 +195,11 @@ export class FutureIncomingResponse implements Holding {
       if (this.#request === undefined) quota.release();
       else this.#request.destroy();
     });
+  }
+
+  /** The response, and the bytes of the request's body that have not been sent. */
+  get [SHARES](): readonly HostShare[] {
+    return [this.#share, ...this.#sink[SHARES]];
   }
 
   /** Calls `then` once the request has been sent, or with the error with which that failed. */

@@ -137,6 +137,37 @@ Deno.test("bytes of a body without a receiver count as long as a handle leads to
   wasi.close();
 });
 
+Deno.test("bytes of a request's body count until they are sent, or the guest drops the response", () => {
+  const wasi = new ComponentWasi({ network: { connect: ["127.0.0.1:9"] } });
+  const imports = httpInterfaces(wasi) as Record<string, Record<string, unknown>>;
+  const { OutgoingRequest } = imports["wasi:http/types"] as {
+    OutgoingRequest: new (headers: Fields) => {
+      setAuthority(authority: string): void;
+      setScheme(scheme: object): void;
+      body(): OutgoingBody;
+    };
+  };
+  const handle = imports["wasi:http/outgoing-handler"]["handle"] as (request: object) => { [Symbol.dispose](): void };
+  const quota = new HostQuota(1 << 20);
+  const request = new OutgoingRequest(new Fields());
+  request.setAuthority("127.0.0.1:9");
+  request.setScheme({ tag: "HTTP" });
+  const dropRequest = holding(request, quota);
+  const body = request.body();
+  const dropBody = holding(body, quota);
+  body.write().write(new Uint8Array(50_000));
+  dropBody();
+  OutgoingBody.finish(body, undefined);
+  const future = handle(request);
+  const dropFuture = holding(future, quota);
+  dropRequest();
+  assert.ok(quota.used > 50_000, `${quota.used} bytes`);
+  dropFuture();
+  future[Symbol.dispose]();
+  assert.equal(quota.used, 0);
+  wasi.close();
+});
+
 Deno.test("a view of fields counts what it shows, once for all handles", () => {
   const quota = new HostQuota(1 << 20);
   const list = Array.from({ length: 100 }, (_, k) => [`x-${k}`, Buffer.from("v".repeat(100))] as const);
