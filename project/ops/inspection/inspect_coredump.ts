@@ -42,6 +42,10 @@ const I64 = 0x7e;
 const F32 = 0x7d;
 const F64 = 0x7c;
 
+/** The opcodes of constants by their types, and of the end of an expression. */
+const CONSTANTS: Readonly<Record<string, number>> = { i32: 0x41, i64: 0x42, f32: 0x43, f64: 0x44, v128: 0xfd };
+const END = 0x0b;
+
 /** The facts about a dump of `module`; undefined if it is not a core dump. */
 export function coredumpFacts(module: Module): CoredumpFacts | undefined {
   const readers = (name: string) => {
@@ -122,9 +126,15 @@ function floats(reader: ByteReader, bytes: number): DataView {
   return new DataView(taken.buffer, taken.byteOffset, bytes);
 }
 
-/** The value of a constant expression of one instruction. */
+/** The value of a constant expression of one instruction; undefined for others, which no dump of waft has. */
 function globalValue(type: string, { bytes }: { readonly bytes: Uint8Array }): DumpedValue {
   const reader = new ByteReader(bytes, 1);
+  const value = constantValue(type, bytes, reader);
+  return reader.pos === bytes.length || bytes[reader.pos] === END ? value : undefined;
+}
+
+function constantValue(type: string, bytes: Uint8Array, reader: ByteReader): DumpedValue {
+  if (bytes[0] !== CONSTANTS[type]) return undefined;
   switch (type) {
     case "i32":
       return { type, value: String(reader.s32()) };
@@ -135,10 +145,8 @@ function globalValue(type: string, { bytes }: { readonly bytes: Uint8Array }): D
     case "f64":
       return { type, value: String(floats(reader, 8).getFloat64(0, true)) };
     case "v128":
-      return {
-        type,
-        value: `0x${[...bytes.subarray(2, 18)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`,
-      };
+      reader.u8();
+      return { type, value: `0x${[...reader.take(16)].map((byte) => byte.toString(16).padStart(2, "0")).join("")}` };
     default:
       return undefined;
   }

@@ -24,3 +24,13 @@ Deno.test("each data segment of a core dump is read once, however many memories 
   assert.deepEqual(facts?.memories, Array.from({ length: COUNT }, () => ({ pages: "1", bytes: 3 })));
   assert.ok(reads <= 2 * COUNT, `${reads} reads`);
 });
+
+Deno.test("a global has the value of its constant, and none if its expression has other instructions", () => {
+  const globals = `(global i32 (i32.const -7)) (global i32 (i32.add (i32.const 3) (i32.const 4)))
+    (global i64 (i64.const -9)) (global f32 (f32.const 1.5)) (global f64 (f64.const -0.25))
+    (global v128 (v128.const i64x2 1 2)) (global i32 (global.get 0)) (global funcref (ref.null func))`;
+  const text = `(module (@custom "core" "\\00\\01p") (@custom "corestack" "\\00\\04main\\00") ${globals})`;
+  const values = coredumpFacts(decodeModule(encodeModule(parseModule(text))))?.globals.map((global) => global?.value);
+  const vector = `0x01${"00".repeat(7)}02${"00".repeat(7)}`;
+  assert.deepEqual(values, ["-7", undefined, "-9", "1.5", "-0.25", vector, undefined, undefined]);
+});
