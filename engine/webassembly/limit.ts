@@ -155,7 +155,7 @@ function release(work: Work): void {
  * try {
  *   limit({ deadline: 20 }, () => spin());
  * } catch (error) {
- *   console.log(error.message); // interrupted (the deadline of 20 ms)
+ *   console.log(String(error)); // RuntimeError: interrupted (the deadline of 20 ms)
  * }
  * ```
  */
