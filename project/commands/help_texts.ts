@@ -61,6 +61,13 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
       ["waft compile --target linux/arm64 tool.wasm -o tool.waft", "write that of another one"],
     ],
   },
+  "snapshot": {
+    page: "artifacts",
+    examples: [
+      ["waft snapshot app.wasm -o ready.wasm", "run wizer.initialize or _initialize, and keep the state"],
+      ["waft snapshot --init load --dir data app.wasm -o ready.wasm", "run another function, which reads files"],
+    ],
+  },
   "replay": {
     page: "recording",
     examples: [

@@ -36,6 +36,12 @@ export const COMMANDS: readonly CommandRow[] = [
   },
   { name: "compile", group: GROUP.programs, summary: "Compile a module to an artifact", load: late("./compile.ts") },
   {
+    name: "snapshot",
+    group: GROUP.programs,
+    summary: "Write a module whose initialization has run",
+    load: late("./snapshot.ts"),
+  },
+  {
     name: "replay",
     group: GROUP.programs,
     summary: "Repeat a recorded run without its host",

@@ -54,7 +54,7 @@ export function rememberModuleHash(module: CompiledModule, hash: Uint8Array): vo
 }
 
 /** Throws for modules whose instances use a shared memory, or state that they do not define. */
-function requireNoImportedState(module: CompiledModule): void {
+export function requireNoImportedState(module: CompiledModule): void {
   if (module.valid.memories.some(({ shared }) => shared)) {
     throw new Error("The instance cannot be saved: it has a shared memory, which other threads may be using");
   }
@@ -155,7 +155,7 @@ function writeReference(out: ByteWriter, instance: Instance, word: number, where
 }
 
 /** The index of the function whose record in the instance's context is at `address`; −1 if there is none. */
-function funcIndexOf({ module, block }: Instance, address: number): number {
+export function funcIndexOf({ module, block }: Instance, address: number): number {
   const { importsOffset, functionsOffset, definedFuncs } = module.layout;
   const at = address - block.address;
   const imported = module.importedFuncCount;
