@@ -409,7 +409,7 @@ commandTest("opts and features show state and where it came from", async ({ proj
   assert.deepEqual([find(features, "simd").value, find(features, "simd").from, features.data.keys.length], [
     true,
     "flag",
-    20,
+    21,
   ]);
   assert.deepEqual(codes(await json("features", "--feature", "sidm=on")), ["usage.switch"]);
 });

@@ -1,7 +1,8 @@
 /**
- * Modules whose initialization has run. In: an idle instance, and its module. Out: a module whose instances begin in the
- * state of that instance, in any engine: lengths and contents of memories and tables, and values of globals. Invariant:
- * the code does not change, and segments keep their indices; those that the instance has used or dropped are empty.
+ * Modules whose initialization has run. In: an idle instance, and its module. Out: a module whose instances begin in
+ * the state of that instance, in any engine: lengths and contents of memories and tables, and values of globals.
+ * Invariant: the code does not change, and segments keep their indices; those that the instance has used or dropped are
+ * empty.
  *
  * The state of the host is not part of it: open files, clocks and random numbers that the initialization has seen.
  */
