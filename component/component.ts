@@ -153,9 +153,11 @@ class CompiledComponent implements Component {
     const hasRoom = () => engine.hasSpareInstances;
     this.#adapterPolicy = fuses ? { compile: (text) => this.#adapter(text), callsBefore, hasRoom } : undefined;
     this.#features = featuresOf(decoded);
-    for (const module of coreModules(decoded)) {
+    const modules = [...coreModules(decoded)];
+    const programBytes = modules.reduce((sum, module) => sum + module.bytes.length, 0);
+    for (const module of modules) {
       const { bytes, offset } = module;
-      const compiled = load?.(module) ?? withinModule(offset, () => engine.compile(bytes));
+      const compiled = load?.(module) ?? withinModule(offset, () => engine.compilePart(bytes, programBytes));
       rememberModule(compiled, bytes);
       this.#modules.set(bytes, compiled);
     }

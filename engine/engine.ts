@@ -133,8 +133,8 @@ const TARGET_MACHINES: readonly string[] = ["linux/x64", "linux/arm64", "darwin/
 const TARGET: Target = await backendFor(hostArchitecture());
 
 /**
- * The largest module, in bytes, that `compile` optimizes at once when it finds that the module has run before. Larger
- * ones would delay their second run by half a second and more.
+ * The largest program, in bytes, that `compile` optimizes at once when it finds that it has run before: a module, or
+ * the modules of a component together. Larger ones would delay their second run by half a second and more.
  */
 const MOST_BYTES_AT_ONCE = 1 << 16;
 
@@ -337,6 +337,8 @@ export class Engine implements Settings {
   /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
   readonly #threads: number;
+  /** The bytes of the program that the module being compiled is a part of; 0 for a module of its own. */
+  #programBytes = 0;
   readonly #verify: boolean;
   readonly #provesCode: boolean;
   readonly #tierUpCalls: number | undefined;
@@ -408,6 +410,20 @@ export class Engine implements Settings {
   }
 
   /**
+   * Compiles a module that is one of several, of `programBytes` bytes together.
+   *
+   * @internal
+   */
+  compilePart(bytes: Uint8Array, programBytes: number): Module {
+    this.#programBytes = programBytes;
+    try {
+      return this.compile(bytes);
+    } finally {
+      this.#programBytes = 0;
+    }
+  }
+
+  /**
    * Compiles a binary form, or loads its artifact from the cache. Text is not cached, because artifacts do not record
    * its lines.
    */
@@ -425,8 +441,12 @@ export class Engine implements Settings {
       if (!this.#ownsCode) rememberCode(bytes, settings, { ...stored, tierUp: undefined });
       return this.#fromCache(stored, bytes, now() - start);
     }
-    const startsAtOnce = this.tier === "auto" && wasMarked(cache, key);
-    const tier = startsAtOnce && bytes.length <= MOST_BYTES_AT_ONCE ? "optimizing" : this.tier;
+    const hasRun = this.tier === "auto" && wasMarked(cache, key);
+    const isSmall = bytes.length <= MOST_BYTES_AT_ONCE;
+    const isOptimized = hasRun && isSmall && this.#programBytes <= MOST_BYTES_AT_ONCE;
+    // The small modules of a large program are optimized as in their first run: once they have run for long enough.
+    const startsAtOnce = hasRun && (isOptimized || !isSmall);
+    const tier = isOptimized ? "optimizing" : this.tier;
     if (tier === "optimizing") prepareHelpers(this.#threads, bytes.length);
     const parsed = decodeModule(bytes);
     const write = (artifact: Uint8Array) => cache.write(key, artifact);

@@ -1,12 +1,19 @@
 /** Artifacts of components: loaded without compilation, and refused when they are damaged or of other options. */
 import assert from "node:assert/strict";
+import { execFileSync } from "node:child_process";
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { ArtifactError, type EngineOptions, NewEngine } from "@waft/engine";
 import { compileBinary } from "../../component/component.ts";
 import { componentToBinary } from "../../component/text/parse_component.ts";
 import { compileComponent, loadComponent } from "../../component/mod.ts";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
+
+/** The baseline tier exists for x64 only. */
+const HAS_BASELINE = process.arch === "x64";
 
 /** A component with a nested one, whose function it calls, and a core module each. */
 const NESTED = `(component
@@ -129,4 +136,25 @@ Deno.test("a component whose modules are still to be optimized is not in the cac
   } finally {
     rmSync(directory, { recursive: true });
   }
+});
+
+/** The compilations of a component in two processes that share a cache. */
+function compilationsOfTwoRuns(count: number, bytes: number): string[] {
+  const directory = mkdtempSync(join(tmpdir(), "waft-cache-"));
+  try {
+    const [command, first] = hostCommand(fileURLToPath(new URL("./second_run_program.ts", import.meta.url)));
+    const args = [...first, directory, String(count), String(bytes)];
+    return [1, 2].map(() => execFileSync(command, args, { encoding: "utf8", timeout: CHILD_TIMEOUT }).trim());
+  } finally {
+    rmSync(directory, { recursive: true, force: true });
+  }
+}
+
+Deno.test({
+  name: "the second run of a small component compiles optimized code, that of many modules does what the first did",
+  ignore: !HAS_BASELINE,
+  fn: () => {
+    assert.deepEqual(compilationsOfTwoRuns(4, 100), ["4 baseline compile", "4 optimizing compile"]);
+    assert.deepEqual(compilationsOfTwoRuns(40, 5000), ["40 baseline compile", "40 baseline compile"]);
+  },
 });
