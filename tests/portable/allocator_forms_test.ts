@@ -10,8 +10,7 @@ import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { fromBase64 } from "../../engine/base/base64.ts";
 import { KERNEL } from "../../engine/baseline/generated/kernel_x64.ts";
 import { Allocation } from "../../engine/codegen/allocation.ts";
-import { MachineCode } from "../../engine/codegen/machine_code.ts";
-import type { CodegenContext, OptimizingTarget, RegisterFile } from "../../engine/codegen/target.ts";
+import type { OptimizingTarget, RegisterFile } from "../../engine/codegen/target.ts";
 import { randomVCode, toyRegisters } from "../../engine/codegen/testing/random_vcode.ts";
 import { VCode } from "../../engine/codegen/vcode.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/optimizations.ts";
@@ -22,6 +21,7 @@ import { AllocatorModule } from "../../scripts/generate/portable/allocator_modul
 import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
 import { compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
 import { GENERATED_FEATURES, generateModules } from "../fuzz/generate_module.ts";
+import { functionSelector } from "../support/selected_functions.ts";
 import { translatedModule } from "../support/translated_functions.ts";
 
 const SEEDS = Number(Deno.env.get("WAFT_SEEDS") ?? 30);
@@ -71,24 +71,11 @@ function compareModule(
 ): void {
   const optimizations = SETS[turn % SETS.length], explicitBounds = turn % 2 === 1;
   const { env, functions: bodies } = translatedModule(bytes, { explicitBounds, optimizations });
-  const context: CodegenContext = {
-    layout: env.layout,
-    explicitBounds,
-    sharedMemories: env.memoryIsShared,
-    signatures: env.signatures,
-    functionSignature: env.functionSignature,
-    optimizations,
-    statistics: new Statistics(),
-    cpu,
-    stackFence: true,
-  };
-  const code = new MachineCode(env.functionSignature.length, env.signatures.length);
-  target.emitStubs(context, code);
-  const backend = target.functionBackend(), v = new VCode();
+  const select = functionSelector(target, env, { optimizations, explicitBounds, cpu }), v = new VCode();
   let at = 0;
   for (const f of bodies) {
     optimize(f, optimizations, new Statistics());
-    backend.select(f, v, context, code);
+    select(f, v);
     compare(v, target.registers(explicitBounds), optimizations, `${name}, function ${at++}, turn ${turn}`);
   }
   for (const { exports } of forms) exports.reset();

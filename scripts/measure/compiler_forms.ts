@@ -1,0 +1,156 @@
+/**
+ * Measures the forms of the compiler's parts: `deno task forms [FILE.wasm] [--processes N]`. In: a module, the kernel
+ * of the baseline tier by default. Out: for the optimizer and for the register allocator, and for each form, a row with
+ * the time of its first run over all functions in a fresh process, as a median over processes that alternate, and the
+ * best of its later runs.
+ *
+ * Every process prepares the functions first; that and copies to the module's memory do not count. The workspace is new
+ * for the first run. Machine code comes from the engine, outside of the measured time.
+ */
+import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { median } from "../../bench/measure.ts";
+import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
+import { fromBase64 } from "../../engine/base/base64.ts";
+import { KERNEL } from "../../engine/baseline/generated/kernel_x64.ts";
+import { Allocation } from "../../engine/codegen/allocation.ts";
+import { VCode } from "../../engine/codegen/vcode.ts";
+import type { IrFunction } from "../../engine/ir/function.ts";
+import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
+import { allocateRegisters, AllocatorWorkspace } from "../../engine/regalloc/allocate.ts";
+import { Statistics } from "../../engine/statistics.ts";
+import { translatedFunctions, translatedModule } from "../../tests/support/translated_functions.ts";
+import { functionSelector } from "../../tests/support/selected_functions.ts";
+import { AllocatorModule } from "../generate/portable/allocator_module.ts";
+import { buildCompiler, portableSubset } from "../generate/portable/build_compiler.ts";
+import { compilerExports } from "../generate/portable/compiler_forms.ts";
+import { OptimizerModule, optionBits } from "../generate/portable/optimizer_module.ts";
+import { progress, readTaskLine } from "../task_options.ts";
+
+const FORMS = ["TypeScript", "WebAssembly", "machine code", "baseline code"] as const;
+type Form = typeof FORMS[number];
+const PARTS = ["optimizer", "allocator"] as const;
+type Part = typeof PARTS[number];
+/** Runs in one process. */
+const RUNS = 12;
+
+const task = {
+  name: "task forms",
+  about: "Measures the optimizer and the register allocator as TypeScript, as WebAssembly and as machine code.",
+  operands: "[FILE.wasm]",
+  options: {
+    processes: { value: "N", least: 1, help: "processes for each form", default: "5" },
+    form: { value: "NAME", words: FORMS, help: "measure this form in this process", hidden: true },
+    part: { value: "NAME", words: PARTS, help: "measure this part in this process", hidden: true },
+  },
+} as const;
+const { values: { processes, form, part }, operands: [file] } = readTaskLine(task);
+
+const optimizations = optimizationSet();
+const registers = OPTIMIZING_X64.registers(false);
+
+function moduleBytes(): Uint8Array<ArrayBuffer> {
+  return new Uint8Array(file === undefined ? fromBase64(KERNEL) : readFileSync(file));
+}
+
+/** The functions after selection. */
+function selected(): VCode[] {
+  const { env, functions } = translatedModule(moduleBytes(), { optimizations });
+  const select = functionSelector(OPTIMIZING_X64, env, { optimizations, explicitBounds: false, cpu: new Set() });
+  return Array.from(functions, (f) => {
+    optimize(f, optimizations, new Statistics());
+    const v = new VCode();
+    select(f, v);
+    return v;
+  });
+}
+
+/** Milliseconds of each run over all functions. */
+async function measure(part: Part, form: Form): Promise<number[]> {
+  const times: number[] = [];
+  if (part === "optimizer") {
+    const optimizeOne = await optimizerOf(form);
+    for (let run = 0; run < RUNS; run++) {
+      times.push(
+        [...translatedFunctions(moduleBytes(), { optimizations })].reduce((sum, f) => sum + optimizeOne(f), 0),
+      );
+    }
+  } else {
+    const allocateOne = await allocatorOf(form), functions = selected();
+    for (let run = 0; run < RUNS; run++) times.push(functions.reduce((sum, v) => sum + allocateOne(v), 0));
+  }
+  return times;
+}
+
+/** A function that optimizes a function and returns the milliseconds that it took. */
+async function optimizerOf(form: Form): Promise<(f: IrFunction) => number> {
+  if (form === "TypeScript") {
+    const workspace = new OptimizerWorkspace();
+    return (f) => timeOf(() => optimize(f, optimizations, new Statistics(), undefined, workspace));
+  }
+  const optimizer = new OptimizerModule(compilerExports(form, await buildCompiler(await portableSubset()), () => {}));
+  const bits = optionBits(passOptions(optimizations));
+  return (f) => {
+    optimizer.load(f);
+    return timeOf(() => optimizer.run(bits));
+  };
+}
+
+/** A function that allocates the registers of a function and returns the milliseconds that it took. */
+async function allocatorOf(form: Form): Promise<(v: VCode) => number> {
+  if (form === "TypeScript") {
+    const workspace = new AllocatorWorkspace(), out = new Allocation();
+    return (v) => timeOf(() => allocateRegisters(v, registers, optimizations, out, new Statistics(), workspace));
+  }
+  const allocator = new AllocatorModule(compilerExports(form, await buildCompiler(await portableSubset()), () => {}));
+  allocator.begin(registers, optimizations);
+  return (v) => {
+    allocator.load(v);
+    return timeOf(() => allocator.run());
+  };
+}
+
+function timeOf(action: () => void): number {
+  const start = performance.now();
+  action();
+  return performance.now() - start;
+}
+
+function measureInProcess(part: Part, form: Form): number[] {
+  const script = fileURLToPath(import.meta.url);
+  const args = ["run", "-A", "--no-check", script, "--part", part, "--form", form, ...file === undefined ? [] : [file]];
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+  if (status !== 0) throw new Error(`${form} failed: ${stderr}`);
+  return JSON.parse(stdout) as number[];
+}
+
+/** Measures a part in processes of each form by turns, and prints its rows. */
+function measurePart(part: Part): void {
+  const first = new Map<Form, number[]>(FORMS.map((name) => [name, []]));
+  const later = new Map<Form, number[]>(FORMS.map((name) => [name, []]));
+  for (let n = 0; n < processes; n++) {
+    for (const name of FORMS) {
+      progress(`${part}, process ${n + 1} of ${processes}: ${name}`);
+      const times = measureInProcess(part, name);
+      first.get(name)!.push(times[0]);
+      later.get(name)!.push(Math.min(...times.slice(1)));
+    }
+  }
+  progress("");
+  console.log(part.padEnd(16) + ["first ms", "least", "most", "later ms"].map((title) => title.padStart(10)).join(""));
+  for (const name of FORMS) {
+    const times = first.get(name)!;
+    const cells = [median(times), Math.min(...times), Math.max(...times), Math.min(...later.get(name)!)];
+    console.log(name.padEnd(16) + cells.map((ms) => ms.toFixed(2).padStart(10)).join(""));
+  }
+}
+
+if (form !== undefined && part !== undefined) console.log(JSON.stringify(await measure(part, form)));
+else {
+  // So that no child does it.
+  await buildCompiler(await portableSubset());
+  for (const each of PARTS) measurePart(each);
+}
