@@ -17,6 +17,8 @@ const MOST_WORDS = 256;
 export class HotFunctions {
   readonly #thread: Pick<GuestThread, "state" | "stack" | "stackLow" | "stackHigh">;
   readonly #image: CodeImage;
+  /** The number of samples since the functions were taken last. */
+  samples = 0;
   /** Weights by defined function. */
   readonly #seen = new Map<number, number>();
 
@@ -28,6 +30,7 @@ export class HotFunctions {
   /** The innermost frame has parked at a poll. */
   sample(): void {
     const { state, stack, stackLow, stackHigh } = this.#thread;
+    this.samples++;
     const pc = state.word(THREAD.TRAP_PC);
     if (this.#image.contains(pc)) this.#note(this.#image.functionAt(pc), INNERMOST);
     const start = state.word(THREAD.GUEST_SP) - stackLow;
@@ -49,6 +52,7 @@ export class HotFunctions {
   take(least: number): number[] {
     const found = [...this.#seen].filter(([, weight]) => weight >= least).sort(([, a], [, b]) => b - a);
     this.#seen.clear();
+    this.samples = 0;
     return found.map(([index]) => index);
   }
 }

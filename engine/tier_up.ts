@@ -80,6 +80,9 @@ const SAMPLE_PAUSE = 50;
 /** The weight of the samples that makes a function hot, at first and after a batch. */
 const HOT_AT_FIRST = 4;
 const HOT_LATER = 8;
+/** The number of samples before the first batch, for which the module may run a little longer: in milliseconds. */
+const FIRST_SAMPLES = 8;
+const FIRST_SAMPLES_MS = 60;
 /** Milliseconds for which a module runs after a batch before its samples show what is hot now. */
 const BATCH_PAUSE_MS = 30;
 /**
@@ -334,7 +337,8 @@ export class TierUp {
    */
   #warmUp(now: number): number | undefined {
     const { isReady, startsAtOnce = false } = this.#compiler;
-    const due = this.#since + (startsAtOnce ? 0 : isReady() ? READY_START_MS : START_MS);
+    const wants = this.#hot !== undefined && this.#hot.samples < FIRST_SAMPLES ? FIRST_SAMPLES_MS : 0;
+    const due = this.#since + wants + (startsAtOnce ? 0 : isReady() ? READY_START_MS : START_MS);
     if (now < due) return Math.min(due, now + (this.#hot === undefined ? READY_START_MS : SAMPLE_MS));
     if (!this.#delaysCall(now)) return this.#start(now);
     this.#askEventLoop();
