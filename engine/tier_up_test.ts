@@ -155,8 +155,7 @@ Deno.test("the job of a module that can no longer run is cancelled; code in use 
 /** Bytes of the code of each function of a large module. */
 const CODE_BYTES = 100;
 
-/** A large module at address 0 that runs from time 0, and the parts of its jobs, in the order in which they are sent.
- */
+/** A large module at address 0 that runs from time 0, and its jobs, in the order in which they are sent. */
 function largeModule({ bodyBytes = 20_000, functions = 10 } = {}) {
   const jobs: OptimizeJob[] = [];
   const words = new Map<number, number>();
