@@ -17,6 +17,7 @@ import { now } from "./host/clocks.ts";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import type { Tiering } from "./settings.ts";
 import { backendFor } from "./backends.ts";
+import { hostBackend } from "./host_backend.ts";
 import { fromBase64 } from "./base/base64.ts";
 import { decodeModule } from "./binary/decode.ts";
 import { bytesIn, inWords, requireKnownNames, requireRecord, requireTexts } from "./base/arguments.ts";
@@ -25,7 +26,6 @@ import { kernelForm, setNativeMaker } from "./baseline/kernel_forms.ts";
 import { LazyBodies } from "./baseline/lazy_bodies.ts";
 import { type CompilationReport, FunctionNotes, type FunctionReport } from "./compilation_report.ts";
 import { cacheKey, CodeCache } from "./cache/code_cache.ts";
-import type { Target } from "./codegen/target.ts";
 import {
   compileBatch,
   type CompiledCode,
@@ -43,7 +43,7 @@ import { WaftError } from "./errors.ts";
 import type { FeatureSet } from "./features.ts";
 import { COLLECTOR_MODULE } from "./gc/generated_collector.ts";
 import type { HeapStatistics } from "./gc/heap.ts";
-import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "./host/cpu.ts";
+import { CPU_FEATURES, cpuFeatures } from "./host/cpu.ts";
 import { currentHost } from "./host/current.ts";
 import type { Host } from "./host/host.ts";
 import { formatAs } from "./host/inspect.ts";
@@ -129,9 +129,6 @@ export interface Machine {
 /** The machines that `compileFor` knows. */
 const TARGET_MACHINES: readonly string[] = ["linux/x64", "linux/arm64", "darwin/x64", "darwin/arm64", "windows/x64"];
 
-/** The backend for this machine; other backends are loaded on demand. */
-const TARGET: Target = await backendFor(hostArchitecture());
-
 /**
  * The largest program, in bytes, that `compile` optimizes at once when it finds that it has run before: a module, or
  * the modules of a component together. Larger ones would delay their second run by half a second and more.
@@ -204,7 +201,7 @@ function thunkModule(store: Store, { bytes, tables }: ThunkImage, module: Compil
 
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
 function intrinsicCode(host: Host, binary: string, tier: "baseline" | "optimizing"): CompiledCode {
-  return compileModule(decodeModule(fromBase64(binary)), { ...intrinsicOptions(host), target: TARGET, tier });
+  return compileModule(decodeModule(fromBase64(binary)), { ...intrinsicOptions(host), target: hostBackend(), tier });
 }
 
 function intrinsicOptions(host: Host): OptimizingCompiler["options"] {
@@ -218,7 +215,7 @@ function intrinsicOptions(host: Host): OptimizingCompiler["options"] {
  */
 function compileIntrinsic(store: Store, binary: string): CompiledModule {
   const { thread } = store;
-  const code = intrinsicCode(thread.host, binary, hasOptimized(TARGET.name) ? "optimizing" : "baseline");
+  const code = intrinsicCode(thread.host, binary, hasOptimized(hostBackend().name) ? "optimizing" : "baseline");
   const compiled = new CompiledModule(thread, code.valid, {
     ...code,
     image: placeImage(thread.arena, code.bytes, code.tables),
@@ -227,7 +224,7 @@ function compileIntrinsic(store: Store, binary: string): CompiledModule {
   store.addModule(compiled);
   if (code.replaceable !== undefined) {
     new TierUp(store, compiled, code.replaceable, {
-      target: TARGET,
+      target: hostBackend(),
       options: intrinsicOptions(thread.host),
       isReady: () => workerCount() > 0,
       callSoon,
@@ -249,7 +246,7 @@ function cacheCollector(cache: CodeCache): void {
 }
 
 setStoreCompiler({
-  processCode: () => processCodeOf(TARGET, currentHost().os),
+  processCode: () => processCodeOf(hostBackend(), currentHost().os),
   compileCollector: (store) => compileIntrinsic(store, COLLECTOR_MODULE),
   compileStrings: (store) => compileIntrinsic(store, STRING_MODULE),
 });
@@ -257,14 +254,15 @@ setStoreCompiler({
 letSharedModulesTierUp((space, compiled, { replaceable, job, afterCalls }) => {
   const options = { ...job.options, cpu: new Set(job.cpu) };
   return new TierUp(space, compiled, replaceable, {
-    target: TARGET,
+    target: hostBackend(),
     options,
     shared: job,
     isReady: () => workerCount() > 0,
     callSoon,
     send: sendJob,
     ...(afterCalls === undefined ? {} : { afterCalls }),
-    compileHere: () => compileModule(decodeModule(new Uint8Array(job.binary).slice()), { ...options, target: TARGET }),
+    compileHere: () =>
+      compileModule(decodeModule(new Uint8Array(job.binary).slice()), { ...options, target: hostBackend() }),
   });
 });
 
@@ -372,7 +370,7 @@ export class Engine implements Settings {
     this.#provesCode = options.verify === "code";
     this.#tierUpCalls = options.tierUpCalls;
     this.#lazyFrom = options.lazyFrom;
-    this.#tierUpTurns = TARGET.loopEntry === undefined ? undefined : options.tierUpTurns;
+    this.#tierUpTurns = hostBackend().loopEntry === undefined ? undefined : options.tierUpTurns;
     this.#tierUpBatches = options.tierUpBatches ?? false;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
@@ -680,7 +678,7 @@ export class Engine implements Settings {
     const { code, image } = compileInto(thread.arena, ({ open, openGrowing }) =>
       this.#compileProven(module, {
         ...this.#codeOptions(explicitBounds),
-        target: TARGET,
+        target: hostBackend(),
         note: notes?.note,
         tier: tier === "optimizing" ? "optimizing" : "baseline",
         polls: tier === "auto",
@@ -730,7 +728,7 @@ export class Engine implements Settings {
     const isHere = this.#tierUpCalls !== undefined || this.#tierUpTurns !== undefined;
     let origin: CompilationReport["origin"] = "background";
     return new TierUp(space, compiled, replaceable, {
-      target: TARGET,
+      target: hostBackend(),
       options,
       shared,
       startsAtOnce: plan?.startsAtOnce ?? false,
@@ -743,13 +741,13 @@ export class Engine implements Settings {
       ...(this.#tierUpBatches && !compiled.deterministic
         ? {
           compileBatchHere: ({ wanted, mostBytes }) =>
-            compileBatch(module, { ...options, target: TARGET }, wanted, mostBytes),
+            compileBatch(module, { ...options, target: hostBackend() }, wanted, mostBytes),
         }
         : {}),
-      compileLoopHere: (place) => compileLoopEntry(module, { ...options, target: TARGET }, place),
+      compileLoopHere: (place) => compileLoopEntry(module, { ...options, target: hostBackend() }, place),
       compileHere: () => {
         origin = "compile";
-        return compileModule(module, { ...options, target: TARGET, note: this.#explain && notes.note });
+        return compileModule(module, { ...options, target: hostBackend(), note: this.#explain && notes.note });
       },
       movedUp: (part, times) => {
         if (this.#perfMap) addToPerfMap(part);
@@ -791,7 +789,7 @@ export class Engine implements Settings {
     const store = realmStore();
     return new Profiler(
       store,
-      { features, optimizations, target: TARGET, cpu: cpuFeatures(store.thread.host) },
+      { features, optimizations, target: hostBackend(), cpu: cpuFeatures(store.thread.host) },
       sampling,
     );
   }
@@ -812,7 +810,7 @@ export class Engine implements Settings {
    */
   validateParsed(module: WasmModule): void {
     const { features, optimizations } = this;
-    validateWhole(module, { features, optimizations, target: TARGET, cpu: cpuFeatures(currentHost()) });
+    validateWhole(module, { features, optimizations, target: hostBackend(), cpu: cpuFeatures(currentHost()) });
   }
 
   /**

@@ -9,10 +9,11 @@ import type { UnprovenCodeError } from "./errors.ts";
 import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { Finding } from "./verify/verify_code.ts";
 
-const VERIFIER = await new LateModule(
+const VERIFIER = new LateModule(
   new URL(`./verify_module.${SUFFIX}`, import.meta.url),
   () => import("./verify_module.ts"),
-).prepare();
+);
+await VERIFIER.prepare();
 
 /** The functions of `code` that are not proven; `context` is that of its stubs. */
 export function findUnproven(

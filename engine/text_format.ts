@@ -5,10 +5,11 @@
 import { LateModule, SUFFIX } from "./host/late_module.ts";
 import type { parseModule as parse } from "./text/parse_module.ts";
 
-const parser = await new LateModule(
+const parser = new LateModule(
   new URL(`./text/parse_module.${SUFFIX}`, import.meta.url),
   () => import("./text/parse_module.ts"),
-).prepare();
+);
+await parser.prepare();
 
 /** Parses the text of a module. Throws MalformedError. */
 export function parseModule(...given: Parameters<typeof parse>): ReturnType<typeof parse> {

@@ -8,7 +8,7 @@ import type { Host } from "./host.ts";
 import { posixHost } from "./posix_host.ts";
 import { nodeFfi } from "./node.ts";
 import { requireSelfTest } from "./self_check.ts";
-import { SYSTEM_PARTS } from "./system_parts.ts";
+import { systemParts } from "./system_parts.ts";
 
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;
@@ -21,7 +21,7 @@ let host: Host | undefined;
 export function currentHost(wrap: (ffi: Ffi) => Ffi = (ffi) => ffi): Host {
   if (host === undefined) {
     const ffi = wrap(currentFfi());
-    const made = (SYSTEM_PARTS?.host ?? posixHost)(ffi);
+    const made = (systemParts()?.host ?? posixHost)(ffi);
     if (!made.system.isProven) requireSelfTest(made);
     host = made;
   }

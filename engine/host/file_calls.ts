@@ -5,10 +5,12 @@
  */
 import type { Host } from "./host.ts";
 import { type LinuxCalls, linuxCalls } from "./linux_calls.ts";
-import { SYSTEM_PARTS } from "./system_parts.ts";
+import { systemParts } from "./system_parts.ts";
 
 /** The constructor of the system's calls. Tests replace it. */
-export const FILE_CALLS: { make: (host: Host) => LinuxCalls } = { make: SYSTEM_PARTS?.fileCalls ?? linuxCalls };
+export const FILE_CALLS: { make: (host: Host) => LinuxCalls } = {
+  make: (host) => (systemParts()?.fileCalls ?? linuxCalls)(host),
+};
 
 /** The calls of this system: results, or −errno as Linux numbers it. */
 export function fileCalls(host: Host): LinuxCalls {

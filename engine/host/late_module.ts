@@ -21,6 +21,14 @@ export const SUFFIX: "ts" | "js" = import.meta.url.endsWith(".ts") ? "ts" : "js"
 
 /** A module that is loaded on first use. */
 export class LateModule<T extends object> {
+  /** Modules by the ends of their paths, for programs in whose bundle they have no files of their own. */
+  static #provided: Readonly<Record<string, object>> = {};
+
+  /** Gives late modules by their paths below the engine's folder: a program that is bundled has imported them. */
+  static provide(modules: Readonly<Record<string, object>>): void {
+    LateModule.#provided = { ...LateModule.#provided, ...modules };
+  }
+
   /** Runs its argument, which requires a module, without the engine's own module hooks. */
   static withoutHooks: (require: () => unknown) => unknown = (require) => require();
 
@@ -38,7 +46,7 @@ export class LateModule<T extends object> {
   /** The module. Throws an Error if it is not loaded yet and this host cannot load it synchronously. */
   get(): T {
     this.#isUsed = true;
-    return this.#module ??= LateModule.withoutHooks(() => requireModule(this.#url)) as T;
+    return this.#module ??= this.#given() ?? LateModule.withoutHooks(() => requireModule(this.#url)) as T;
   }
 
   /** Whether the module has been requested. */
@@ -52,9 +60,15 @@ export class LateModule<T extends object> {
     return this;
   }
 
+  #given(): T | undefined {
+    const { href } = this.#url;
+    const path = Object.keys(LateModule.#provided).find((name) => href.endsWith(`/${name}`));
+    return path === undefined ? undefined : LateModule.#provided[path] as T;
+  }
+
   /** Imports the module now. */
   async load(): Promise<void> {
-    this.#module = await this.#import();
+    this.#module = this.#given() ?? await this.#import();
   }
 }
 
@@ -64,7 +78,10 @@ function requireModule(url: URL): unknown {
   try {
     return nodeModule("node:module").createRequire(url)(path);
   } catch (cause) {
-    if (own === undefined) throw cause;
+    if (own === undefined) {
+      if (nodeModule("node:fs").existsSync(path)) throw cause;
+      throw new Error(`Cannot load ${path}: mark @waft/engine as external in the options of the bundler.`, { cause });
+    }
     const advice = "Deno cannot require modules while the process has module hooks (registerHooks of node:module): " +
       "remove the hooks for the call, or use this feature once before they are registered";
     throw new Error(`Cannot load ${path}: ${advice}.`, { cause });

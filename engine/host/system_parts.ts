@@ -4,6 +4,7 @@
  */
 import type { Ffi } from "./ffi.ts";
 import type { Host } from "./host.ts";
+import { LateModule, SUFFIX } from "./late_module.ts";
 import type { LinuxCalls } from "./linux_calls.ts";
 import type { WatchdogCode } from "./watchdog_code.ts";
 
@@ -25,17 +26,28 @@ export interface SystemParts {
   readonly watchdog: SystemWatchdog;
 }
 
+type PartsModule = LateModule<{ readonly PARTS: SystemParts }>;
+
+const DARWIN: PartsModule = new LateModule(
+  new URL(`./darwin_parts.${SUFFIX}`, import.meta.url),
+  () => import("./darwin_parts.ts"),
+);
+const WINDOWS: PartsModule = new LateModule(
+  new URL(`./windows_parts.${SUFFIX}`, import.meta.url),
+  () => import("./windows_parts.ts"),
+);
+
 /** The systems other than Linux, under the names of Deno and of Node. */
-const LOADERS: Readonly<Record<string, () => Promise<{ readonly PARTS: SystemParts }>>> = {
-  darwin: () => import("./darwin_parts.ts"),
-  windows: () => import("./windows_parts.ts"),
-  win32: () => import("./windows_parts.ts"),
-};
+const OTHERS: Readonly<Record<string, PartsModule>> = { darwin: DARWIN, windows: WINDOWS, win32: WINDOWS };
 
 function runtimeSystem(): string {
   const { Deno: own } = globalThis as { Deno?: typeof Deno };
   return own === undefined ? process.platform : own.build.os;
 }
 
+await OTHERS[runtimeSystem()]?.load();
+
 /** The parts of this system; undefined on Linux. */
-export const SYSTEM_PARTS: SystemParts | undefined = (await LOADERS[runtimeSystem()]?.())?.PARTS;
+export function systemParts(): SystemParts | undefined {
+  return OTHERS[runtimeSystem()]?.get().PARTS;
+}

@@ -15,7 +15,7 @@
  */
 import type { CodeArena } from "./code_arena.ts";
 import type { Host } from "./host.ts";
-import { SYSTEM_PARTS, type SystemWatchdog } from "./system_parts.ts";
+import { systemParts, type SystemWatchdog } from "./system_parts.ts";
 import { WATCHDOG_CODE, type WatchdogCode } from "./watchdog_code.ts";
 
 /** Byte offsets in the shared state. */
@@ -45,7 +45,7 @@ const LINUX_WATCHDOG: SystemWatchdog = { code: WATCHDOG_CODE };
 
 /** The machine code of this host's watchdog; undefined where there is none. */
 export function watchdogCode({ arch }: Host): WatchdogCode | undefined {
-  return (SYSTEM_PARTS?.watchdog ?? LINUX_WATCHDOG).code[arch];
+  return (systemParts()?.watchdog ?? LINUX_WATCHDOG).code[arch];
 }
 
 /** The shared state, which is zero at first, and the routines of {@linkcode watchdogCode}, bound to it. */
@@ -78,7 +78,7 @@ export class Watchdog {
     this.#setWord(WATCH.PAGE, arena.pollPage);
     this.#setWord(WATCH.PAGE_BYTES, host.pageSize);
     this.#u32.fill(0xffffffff, WATCH.SIGNALS >> 2, (WATCH.SIGNALS >> 2) + 2);
-    SYSTEM_PARTS?.watchdog.prepare?.(host, (offset, value) => this.#setWord(offset, value));
+    systemParts()?.watchdog.prepare?.(host, (offset, value) => this.#setWord(offset, value));
     const code = arena.allocate(bytes.length);
     arena.publish(code, bytes);
     try {

@@ -3,16 +3,17 @@
  * them, installs the archives in an empty project, type-checks a program that imports them, and on every host (Node 20,
  * the current Node, Bun; all from npm) runs the command, the deadline example, tests of this tree, and the
  * specification suite in both bounds modes (in the folder WASM_TESTSUITE). `--quick` runs a subset of the tests and of
- * the suite, `--only TEXT` only the test files whose path contains TEXT, `--tier NAME` only the suite, whole, with that
- * compiler, `--costs` measures boundary crossings instead (bench/call_costs.ts), `--lockfiles` only checks that every
- * host runs the others' lockfiles, `--platforms` only checks npm's installation for every system and processor. Out:
- * one line per step with its time; status 1 if a step failed.
+ * the suite, `--only TEXT` only the test files whose path contains TEXT (`loaders`: `require` and a bundle), `--tier
+ * NAME` only the suite, whole, with that compiler, `--costs` measures boundary crossings instead (bench/call_costs.ts),
+ * `--lockfiles` only checks that every host runs the others' lockfiles, `--platforms` only checks npm's installation
+ * for every system and processor. Out: one line per step with its time; status 1 if a step failed.
  */
 import { spawnSync, type SpawnSyncReturns } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
+import { rollup } from "@rollup/wasm-node";
 import { TIERINGS } from "../../engine/settings.ts";
 import { PROPOSALS_VARIABLE, proposalsFolder, suiteFolder, suiteNamed } from "../../tests/support/suites.ts";
 import { buildNpm } from "../package/build_npm.ts";
@@ -268,6 +269,42 @@ function checkPlatforms(archives: string[], programs: ReadonlyMap<string, string
   }
 }
 
+/** A program that uses the engine: it prints 42 for each tier, and 43 for a text. */
+const EMBEDDER = `
+const bytes = Uint8Array.from(atob("AGFzbQEAAAABBQFgAAF/AwIBAAcFAQFmAAAKBgEEAEEqCw=="), (c) => c.charCodeAt(0));
+const results = ["baseline", "optimizing", "auto"].map((tier) => {
+  return NewEngine({ tier }).compile(bytes).instantiate({}).call({}, "f");
+});
+results.push(NewEngine().compile('(module (func (export "f") (result i32) i32.const 43))').instantiate({}).call({}, "f"));
+console.log(results.join());
+`;
+
+/** The package under \`require\`, and in one file by a bundler that knows the condition "module". */
+async function checkLoaders(name: string, program: string, project: string): Promise<void> {
+  const expected = "42,42,42,43";
+  const names = ["counts", "node_wasi", "recording", "wasi", "wasi/program", "wasi/threads", "webassembly", "install"];
+  const required = names.map((each) => `if (Object.keys(require("@waft/engine/${each}")).length === 0) throw 1;`);
+  const first = 'const { NewEngine } = require("@waft/engine");';
+  writeFileSync(join(project, "require.cjs"), [first, ...required, EMBEDDER].join("\n"));
+  run(`${name}: require`, program, ["require.cjs"], project, { last: expected });
+  writeFileSync(join(project, "bundled.mjs"), `import { NewEngine } from "@waft/engine";\n${EMBEDDER}`);
+  const engine = join(project, "node_modules/@waft/engine");
+  const bundle = await rollup({
+    input: join(project, "bundled.mjs"),
+    plugins: [{
+      name: "module",
+      resolveId: (id) => id === "@waft/engine" ? join(engine, "bundled/mod.js") : undefined,
+    }],
+    external: (id) => id.startsWith("node:") || id.startsWith("bun:") || id === "koffi",
+    onLog: () => {},
+  });
+  // Beside koffi, but without the engine's files.
+  const output = join(project, `bundle-${name}`);
+  await bundle.write({ dir: output, format: "esm", inlineDynamicImports: true, entryFileNames: "app.mjs" });
+  await bundle.close();
+  run(`${name}: a bundle`, program, [join(output, "app.mjs")], project, { last: expected });
+}
+
 function testHost(name: string, program: string, project: string, tests: string[]): void {
   const left = leftOut(name);
   for (const [file, why] of left) console.log(`       ${name} does not run ${file}: ${why}`);
@@ -298,7 +335,11 @@ function testHost(name: string, program: string, project: string, tests: string[
 }
 
 /** Runs everything but the installations for other systems. */
-function testHosts(project: string, archives: string[], programs: ReadonlyMap<string, string>): void {
+async function testHosts(
+  project: string,
+  archives: string[],
+  programs: ReadonlyMap<string, string>,
+): Promise<void> {
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   if (!isPart && !options.lockfiles) checkTypes(project);
@@ -307,6 +348,8 @@ function testHosts(project: string, archives: string[], programs: ReadonlyMap<st
   const hosts: [string, string[]][] = [["deno", [process.execPath, "run", "-A", join(ROOT, "cli.ts")]]];
   for (const [name, path] of programs) {
     if (name === "bun" && !isPart) checkBun(path, archives);
+    const isWanted = options.only.length === 0 || options.only.includes("loaders");
+    if (isWanted && !options.lockfiles && !options.costs) await checkLoaders(name, path, project);
     if (!options.lockfiles) testHost(name, path, project, tests);
     hosts.push([name, [path, join(project, "node_modules/@waft/cli/bin/waft.js")]]);
   }
@@ -322,7 +365,7 @@ try {
   }
   const isWhole = !isPart && !options.quick && !options.lockfiles && !options.costs;
   if (isWhole || options.platforms) checkPlatforms(archives, programs);
-  if (!options.platforms) testHosts(makeProject("project", archives), archives, programs);
+  if (!options.platforms) await testHosts(makeProject("project", archives), archives, programs);
 } finally {
   if (options.keep) console.log(`kept ${folder}`);
   else rmSync(folder, { recursive: true, force: true });

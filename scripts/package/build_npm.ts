@@ -24,8 +24,8 @@ import { copyTree } from "./tree_copy.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
-/** The runtimes that the packages are tested with. */
-const ENGINES = { node: ">=20.16", bun: ">=1.4", deno: ">=2.9" };
+/** The runtimes that the packages are tested with; of Node, the versions whose `require` loads ES modules. */
+const ENGINES = { node: "^20.19 || >=22.12", bun: ">=1.4", deno: ">=2.9" };
 
 /** The foreign function interface for Node versions without a built-in one. */
 const KOFFI = "3.3.4";
@@ -112,6 +112,10 @@ async function buildPackage(
   if (row.folder === "engine") {
     addNativeKernels(files, root, scratch);
     await bundleModules(files, exports, kept);
+    files.set(
+      "package.json",
+      new TextEncoder().encode(JSON.stringify({ ...manifestOf(files), exports }, null, 2) + "\n"),
+    );
     compileFirstEagerly(files);
   }
   return files;

@@ -19,7 +19,7 @@ export function isNode(value: unknown): value is AnyNode {
 /** Whether code outside of functions contains an `await`. */
 export function awaits(node: AnyNode | Program): boolean {
   if (node.type.includes("Function")) return false;
-  if (node.type === "AwaitExpression") return true;
+  if (node.type === "AwaitExpression" || node.type === "ForOfStatement" && node.await) return true;
   return Object.values(node).flat().some((part) => isNode(part) && awaits(part));
 }
 

@@ -4,7 +4,8 @@
  * with a module for each export, program and late module, and chunks that these share.
  *
  * Invariants: every export keeps its path; a class exists once, whichever modules are imported; a module that is
- * loaded by `require` imports no chunk with a top-level `await`.
+ * loaded by `require` imports no chunk with a top-level `await`. Only programs and workers have one, so that
+ * `require` loads every export.
  */
 import { parse } from "acorn";
 import { posix } from "node:path";
@@ -28,6 +29,8 @@ interface ChunkRow {
 const CHUNKS: readonly ChunkRow[] = [
   // Commands that do not compile load no more than these.
   { name: "base", roots: ["errors.js", "features.js", "host/files.js", "host/process.js"], reachedFrom: "any" },
+  // Programs in whose bundle late modules have no files give them before the engine is evaluated.
+  { name: "late_module", roots: ["host/late_module.js"], reachedFrom: "any" },
   { name: "core", roots: ["mod.js"], synchronous: true },
   { name: "engine", roots: ["mod.js"] },
   { name: "target", roots: ["backend_x64/target.js", "backend_arm64/target.js"] },
@@ -40,8 +43,62 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "wasi", roots: ["wasi/mod.js"] },
 ];
 
+/** Programs and workers, which no module imports. */
+const PROGRAMS = /(?:^|_|\/)(?:worker|program|sampler_code)\.js$/;
+
 /** The prefix of a URL below the package's folder, until the folder of its chunk is known. */
 const PACKAGE = "package-of-waft:";
+
+/** The folder of the entries for bundlers. */
+const BUNDLED = "bundled";
+
+/**
+ * Entries for bundlers, which find them by the condition "module" of `exports`: they import the late modules, which
+ * have no files of their own in a bundle, and give them to the engine. Adds the entries to `modules`, and to `exports`
+ * for the public modules. The late modules without imports come first: the engine needs them when it is evaluated.
+ */
+function addBundledEntries(modules: Map<string, SourceModule>, late: readonly string[], exports: Exports): string[] {
+  const isLeaf = (path: string) => moduleAt(modules, path).imports.length === 0;
+  const giving = (name: string, before: readonly string[], paths: readonly string[]) => {
+    const lines = [
+      ...before.map((path) => `import "${path}";`),
+      'import { LateModule } from "../host/late_module.js";',
+      ...paths.map((path, k) => `import * as m${k} from "../${path}";`),
+      `LateModule.provide({ ${paths.map((path, k) => `"${path}": m${k}`).join(", ")} });`,
+    ];
+    add(`${BUNDLED}/${name}.js`, lines);
+  };
+  const add = (path: string, lines: readonly string[]) => {
+    const source = `${lines.join("\n")}\n`;
+    modules.set(path, readModule(path, source, new Set()));
+  };
+  giving("leaves", [], late.filter(isLeaf));
+  giving("parts", ["./leaves.js"], late.filter((path) => !isLeaf(path)));
+  const entries = Object.entries(exports).flatMap(([name, conditions]) => {
+    if (name.startsWith("./internal/") || typeof conditions === "string") return [];
+    const path = exportedModules(conditions)[0];
+    const entry = `${BUNDLED}/${name === "." ? "mod" : name.slice(2)}.js`;
+    const up = "../".repeat(entry.split("/").length - 1);
+    add(entry, [`import "${up}${BUNDLED}/parts.js";`, `export * from "${up}${path}";`]);
+    const { types, ...others } = conditions as Record<string, unknown>;
+    exports[name] = { ...(types === undefined ? {} : { types }), module: `./${entry}`, ...others };
+    return [entry];
+  });
+  // Entries of their own, so that the order in which they are evaluated stays.
+  return [`${BUNDLED}/leaves.js`, `${BUNDLED}/parts.js`, ...entries];
+}
+
+type Exports = Record<string, unknown>;
+
+/** The late modules that the modules declare. */
+function lateModules(modules: ReadonlyMap<string, SourceModule>): string[] {
+  const found = new Set<string>();
+  for (const { source } of modules.values()) {
+    const declared = /new LateModule\(new URL\("[^"]*?([\w/]+\.js)", import\.meta\.url\), ?\(\) ?=> ?import\(/g;
+    for (const [, path] of source.matchAll(declared)) found.add(path);
+  }
+  return [...found].filter((path) => modules.has(path)).sort();
+}
 
 /** One module: its static imports, and its source with URLs relative to the package. */
 interface SourceModule {
@@ -74,6 +131,29 @@ export function placeModuleUrls(path: string, source: string, located: Set<strin
     // A module's name for itself. Its extension is the same everywhere, and so are the packages that it may require.
     .replace(/(?<!createRequire\()import\.meta\.url(?!\.endsWith\()/g, () => `${place(path)}.href`)
     .replaceAll("import.meta_url", "import.meta.url");
+}
+
+/**
+ * The source of a module that does not await at its top level, so that `require` can load it. Awaits that load late
+ * modules in advance are removed: the package's modules are files, which `require` loads on first use. Throws an Error
+ * for other awaits.
+ */
+export function withoutAwaits(path: string, source: string): string {
+  const program = parse(source, { ecmaVersion: "latest", sourceType: "module" });
+  let text = source;
+  for (const node of [...program.body].reverse()) {
+    if (!awaits(node)) continue;
+    const statement = source.slice(node.start, node.end);
+    const isPreparing = /^await (?:[^;]*\.(?:load|prepare)\(\)\)?|prepare\w*\([^;]*\));$/s.test(statement);
+    const changed = isPreparing ? "" : statement.replace(
+      /await (import\(("\.\/[\w/]+\.js")\))/,
+      "((late) => new Proxy({}, { get: (_, name) => late.get()[name] }))" +
+        "(new LateModule(new URL($2, import.meta.url), () => $1))",
+    );
+    if (changed === statement) throw new Error(`${path} awaits at its top level: ${statement.slice(0, 80)}`);
+    text = text.slice(0, node.start) + changed + text.slice(node.end);
+  }
+  return text;
 }
 
 function readModule(path: string, text: string, located: Set<string>): SourceModule {
@@ -122,16 +202,19 @@ function finishChunk({ fileName, code }: OutputChunk): string {
 }
 
 /**
- * Replaces the JavaScript in `files` by chunks. `kept` lists further modules that keep their paths. Throws an Error for
- * an import or URL of a module that is not in the package.
+ * Replaces the JavaScript in `files` by chunks, and adds entries for bundlers to `exports`. `kept` lists further
+ * modules that keep their paths. Throws an Error for an import or URL of a module that is not in the package.
  */
-export async function bundleModules(files: Files, exports: unknown, kept: readonly string[] = []): Promise<void> {
+export async function bundleModules(files: Files, exports: Exports, kept: readonly string[] = []): Promise<void> {
   const located = new Set<string>();
   const modules = new Map<string, SourceModule>();
   for (const [path, bytes] of files) {
-    if (path.endsWith(".js")) modules.set(path, readModule(path, new TextDecoder().decode(bytes), located));
+    if (!path.endsWith(".js")) continue;
+    const text = new TextDecoder().decode(bytes);
+    modules.set(path, readModule(path, PROGRAMS.test(path) ? text : withoutAwaits(path, text), located));
   }
   const entries = new Set([...exportedModules(exports), ...kept, ...located]);
+  for (const entry of addBundledEntries(modules, lateModules(modules), exports)) entries.add(entry);
   const names = chunkNames(modules);
   const bundle = await rollup({
     input: Object.fromEntries([...entries].map((path) => [path.replace(/\.js$/, ""), path])),

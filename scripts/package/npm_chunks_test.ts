@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
-import { bundleModules, chunkNames, placeModuleUrls } from "./npm_chunks.ts";
+import { bundleModules, chunkNames, placeModuleUrls, withoutAwaits } from "./npm_chunks.ts";
 
 /** A package with the modules that the table of chunks names, and all kinds of imports between them. */
 const SOURCES: Readonly<Record<string, string>> = {
@@ -17,12 +17,28 @@ const SOURCES: Readonly<Record<string, string>> = {
     export const home = new URL("../", import.meta.url).href;
     export const self = import.meta.url;
     export const unused = 1;`,
+  "host/late_module.js": `import { createRequire } from "node:module"; import { fileURLToPath } from "node:url";
+    const given = {};
+    export class LateModule {
+      static provide(modules) { Object.assign(given, modules); }
+      constructor(url) { this.url = url; }
+      get() {
+        const path = Object.keys(given).find((name) => this.url.href.endsWith(name));
+        return given[path] ?? createRequire(import.meta.url)(fileURLToPath(this.url));
+      }
+      async prepare() { throw new Error("not in packages"); }
+    }`,
   "late.js": `import { home, self } from "./base/thing.js";
+    import { LateModule } from "./host/late_module.js";
+    const parts = new LateModule(new URL("./parts/late.js", import.meta.url), () => import("./parts/late.js"));
+    await parts.prepare();
+    export const part = () => parts.get().part;
     const suffix = import.meta.url.endsWith(".ts") ? "ts" : "js";
     export const worker = new URL(\`./parts/worker.\${suffix}\`, import.meta.url).href;
     export const parser = new URL("./text/parse_module.js", import.meta.url).href;
     export const later = await import("./text/parse_module.js");
     export const urls = { home, self, worker };`,
+  "parts/late.js": "export const part = 7;",
   "text/parse_module.js": `import { Thing } from "../base/thing.js"; export const parsed = new Thing();`,
   "parts/worker.js": `import { Thing } from "../base/thing.js"; export const mine = Thing;`,
   "body_compiler_x64.js": `export * from "./shared.js";`,
@@ -39,7 +55,11 @@ const SOURCES: Readonly<Record<string, string>> = {
   "host/process.js": `export const process = 1;`,
 };
 
-const EXPORTS = { ".": { default: "./mod.js" }, "./thing": "./base/thing.js", "./wasi": "./wasi/mod.js" };
+const EXPORTS: Record<string, unknown> = {
+  ".": { default: "./mod.js" },
+  "./thing": "./base/thing.js",
+  "./wasi": "./wasi/mod.js",
+};
 
 const PROGRAM = `
 const { Thing, later, urls } = await import("./mod.js");
@@ -55,7 +75,7 @@ console.log(JSON.stringify({
 
 async function bundled(sources = SOURCES): Promise<Map<string, Uint8Array>> {
   const files = new Map(Object.entries(sources).map(([path, text]) => [path, new TextEncoder().encode(text)]));
-  await bundleModules(files, EXPORTS);
+  await bundleModules(files, structuredClone(EXPORTS));
   return files;
 }
 
@@ -96,13 +116,38 @@ function importsOf(files: ReadonlyMap<string, Uint8Array>, path: string): Map<st
   return texts;
 }
 
-Deno.test("a bundle has no file for other modules, and late modules load no top-level await", async () => {
+Deno.test("a bundle has no file for other modules, and no module awaits at its top level", async () => {
   const files = await bundled();
   assert.ok(!files.has("shared.js") && !files.has("late.js"));
-  assert.ok([...importsOf(files, "mod.js").values()].some((text) => text.includes("await import")));
-  const late = importsOf(files, "text/parse_module.js");
-  assert.ok(late.size > 1, "the parser shares a class");
-  for (const [path, text] of late) assert.doesNotMatch(text, /await/, path);
+  assert.ok(importsOf(files, "text/parse_module.js").size > 1, "the parser shares a class");
+  for (const [path, bytes] of files) assert.doesNotMatch(new TextDecoder().decode(bytes), /await (?!\()/, path);
+});
+
+Deno.test("only awaits that load late modules in advance are removed; others are refused", () => {
+  const kept = "const late = 1;\nasync function f() { await late; }\n";
+  assert.equal(withoutAwaits("a.js", kept), kept);
+  const prepared = [
+    "await A.load();",
+    "await (x ? A : B).prepare();",
+    "await all[f()]?.load();",
+    "await prepareRules(f());",
+  ];
+  for (const statement of prepared) assert.equal(withoutAwaits("a.js", `${kept}${statement}`), kept);
+  for (const statement of ["await fetch(url);", "const a = await f();", "for await (const a of b) f(a);"]) {
+    assert.throws(() => withoutAwaits("a.js", statement), /a\.js awaits at its top level/);
+  }
+});
+
+Deno.test("bundlers get entries that give late modules before the engine is evaluated", async () => {
+  const files = new Map(Object.entries(SOURCES).map(([path, text]) => [path, new TextEncoder().encode(text)]));
+  const exports = structuredClone(EXPORTS);
+  await bundleModules(files, exports);
+  assert.deepEqual(exports["."], { module: "./bundled/mod.js", default: "./mod.js" });
+  assert.equal(exports["./thing"], "./base/thing.js");
+  const text = (path: string) => new TextDecoder().decode(files.get(path));
+  assert.match(text("bundled/mod.js"), /^import '\.\/parts\.js';/);
+  assert.match(text("bundled/parts.js"), /^import '\.\/leaves\.js';/);
+  assert.match(text("bundled/leaves.js"), /LateModule\.provide\(\{ "parts\/late\.js": /);
 });
 
 Deno.test("chunks are closed under imports", () => {
