@@ -45,6 +45,7 @@ export function homePage(services: Services, page: DocumentPage): string {
           <div class="code"><pre tabindex="0"><code>curl -fsSL ${
       installerBase(services)
     }/install.sh | sh</code></pre></div>
+          <p>No release is published yet: <a href="/getting-started">install from a checkout</a> until then.</p>
         </div>
         <figure class="terminal">
           <figcaption>In a terminal</figcaption>
