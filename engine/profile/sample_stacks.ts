@@ -43,6 +43,8 @@ interface StackSources {
 const MAX_FRAMES = 256;
 /** Largest number of words between a parked stack pointer, or the end of an activation, and the next return address. */
 const PARKED_WORDS = 48;
+/** Largest number of jumps between a call and its function: out of an image, and to the function's optimized code. */
+const MAX_JUMPS = 3;
 /** Largest innermost frame, in words. */
 const FRAME_WORDS = 512;
 /** Largest copy of a stack, in words. */
@@ -159,8 +161,27 @@ export class StackReader {
   #calls(word: number, entry: number): "this" | "unknown" | "no" {
     const owner = callerAt(this.#sources.lookup, word);
     if (owner === undefined || owner.image.callSiteAt(word) === undefined) return "no";
-    const target = this.#directTarget(owner, word);
-    return target === undefined ? "unknown" : target === entry ? "this" : "no";
+    let target = this.#directTarget(owner, word);
+    if (target === undefined) return "unknown";
+    for (let jumps = 0; target !== undefined && jumps <= MAX_JUMPS; jumps++) {
+      if (target === entry) return "this";
+      target = this.#jumpTarget(target);
+    }
+    return "no";
+  }
+
+  /** The target of the jump at `address`, as at the start of a replaced function; undefined if there is none. */
+  #jumpTarget(address: number): number | undefined {
+    const owner = this.#sources.lookup(address);
+    const code = owner && this.#sources.codeOf(owner);
+    if (owner === undefined || code === undefined) return undefined;
+    const at = address - owner.image.base;
+    if (this.#sources.arch === "arm64") {
+      const instruction = at + 4 > code.byteLength ? 0 : code.getUint32(at, true);
+      return instruction >>> 26 === 0b000101 ? address + ((instruction << 6) >> 6) * 4 : undefined;
+    }
+    const isJump = at + 5 <= code.byteLength && code.getUint8(at) === 0xe9;
+    return isJump ? address + 5 + code.getInt32(at + 1, true) : undefined;
   }
 
   /** The target of the direct call before a return address. */

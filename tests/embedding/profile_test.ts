@@ -44,10 +44,15 @@ function slow(seed: number): number {
   return sum;
 }
 
+/** `both`: every second function has optimized code, until as many calls have been made again. */
+const TIERS = ["optimizing", "baseline", "both"] as const;
+const BOTH_CALLS = 5000;
+
 /** Profiles calls of an export until there are enough samples. */
-async function profiled(tier: "optimizing" | "baseline", name: string, argument: number): Promise<Profile> {
-  const engine = NewEngine({ tier });
+async function profiled(tier: typeof TIERS[number], name: string, argument: number): Promise<Profile> {
+  const engine = NewEngine(tier === "both" ? { tierUpCalls: BOTH_CALLS, tierUpBatches: true } : { tier });
   const instance = engine.compile(PROGRAM).instantiate({}, { env: { slow } });
+  for (let k = 0; tier === "both" && k <= BOTH_CALLS; k++) instance.call({}, name, 1);
   for (let calls = 1;; calls *= 3) {
     const profiler = await engine.profile();
     for (let k = 0; k < calls; k++) instance.call({}, name, argument);
@@ -79,7 +84,7 @@ function profileTest(name: string, run: () => Promise<void>): void {
   Deno.test({ name, ignore: process.platform !== "linux", fn: run });
 }
 
-for (const tier of ["optimizing", "baseline"] as const) {
+for (const tier of TIERS) {
   profileTest(`profile: two loops of 1 to 3 turns, ${tier}`, async () => {
     const profile = await profiled(tier, "loops", 10_000_000);
     near(shares(profile, "one").self, 25, "one");
