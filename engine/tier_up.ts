@@ -78,11 +78,14 @@ const SAMPLE_MS = 2;
 /** The same as a multiple of the time that a sample took. */
 const SAMPLE_PAUSE = 50;
 /** The weight of the samples that makes a function hot, at first and after a batch. */
-const HOT_AT_FIRST = 4;
+const HOT_AT_FIRST = 3;
 const HOT_LATER = 8;
-/** The number of samples before the first batch, for which the module may run a little longer: in milliseconds. */
-const FIRST_SAMPLES = 8;
-const FIRST_SAMPLES_MS = 60;
+/**
+ * The number of samples before the first batch, and the milliseconds for which the module runs longer at most until
+ * there are so many: on a busy machine, it has hardly run in START_MS.
+ */
+const FIRST_SAMPLES = 10;
+const FIRST_SAMPLES_MS = 400;
 /** Milliseconds for which a module runs after a batch before its samples show what is hot now. */
 const BATCH_PAUSE_MS = 30;
 /**
