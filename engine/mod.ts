@@ -49,7 +49,14 @@ export {
 } from "./errors.ts";
 export { SystemError } from "./host/system_error.ts";
 export type { HostObjects } from "./engine.ts";
-export type { Controls, ExportKind } from "./module.ts";
+export type {
+  Controls,
+  ExportArguments,
+  ExportedFunctionName,
+  ExportKind,
+  ExportResult,
+  UnknownExportName,
+} from "./module.ts";
 export type { Profile, ProfiledFunction, ProfileFrame } from "./profile/profile.ts";
 export type { ProfileOptions, Profiler } from "./profile/profiler.ts";
 export type { NanRule } from "./nans.ts";

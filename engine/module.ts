@@ -295,12 +295,14 @@ export class Module {
    * Creates a pool of instances that holds at most `size` (default 16) idle ones. All are instantiated with the same
    * context and imports; the context applies to each instantiation separately.
    */
-  pool(options: { size?: number; context?: Context; imports?: Imports } = {}): InstancePool<Instance> {
+  pool<Exports extends object = Readonly<Record<string, ExportValue>>>(
+    options: { size?: number; context?: Context; imports?: Imports } = {},
+  ): InstancePool<Instance<Exports>> {
     requireRecord(options, "The options of a pool");
     requireKnownNames("pool option", options, { size: true, context: true, imports: true });
     const { size = 16, context, imports } = options;
     checkContext(context ?? {});
-    return new InstancePool(() => this.instantiate({ resettable: true, ...context }, imports), size);
+    return new InstancePool(() => this.instantiate<Exports>({ resettable: true, ...context }, imports), size);
   }
 
   /**
@@ -397,9 +399,25 @@ export class Module {
   }
 }
 
+/** The names of the functions among known exports; none where the program does not know the exports. */
+export type ExportedFunctionName<Exports> = string extends keyof Exports ? never
+  : {
+    [Name in keyof Exports & string]: Exports[Name] extends (...args: never[]) => unknown ? Name : never;
+  }[keyof Exports & string];
+
+/** Any name, where the program does not know the exports. */
+export type UnknownExportName<Exports> = string extends keyof Exports ? string : never;
+
+/** The arguments of an exported function. */
+export type ExportArguments<Export> = Export extends (...args: infer Arguments) => unknown ? Arguments : never;
+
+/** The result of an exported function. */
+export type ExportResult<Export> = Export extends (...args: never[]) => infer Result ? Result : never;
+
 /**
  * An instance of a module. `Exports` is the type of its exports where the program knows it:
- * `module.instantiate<{ add(a: number, b: number): number }>()`.
+ * `module.instantiate<{ add(a: number, b: number): number }>()`. `call` then checks names and arguments, and knows the
+ * results. `waft types MODULE` writes such a type.
  */
 export class Instance<Exports extends object = Readonly<Record<string, ExportValue>>> {
   readonly #instance: RuntimeInstance;
@@ -445,14 +463,21 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
    * fuel`), TypeError if there is no such function or an argument cannot be converted, and the errors of host
    * functions. The instance remains usable.
    */
-  call<Result = unknown>(context: Context, name: string, ...args: unknown[]): Result {
+  call<Name extends ExportedFunctionName<Exports>>(
+    context: Context,
+    name: Name,
+    ...args: ExportArguments<Exports[Name]>
+  ): ExportResult<Exports[Name]>;
+  /** The same for exports whose types the program does not know: `Result` is what it expects. */
+  call<Result = unknown>(context: Context, name: UnknownExportName<Exports>, ...args: unknown[]): Result;
+  call(context: Context, name: string, ...args: unknown[]): unknown {
     checkContext(context);
     const value = this.#function(name);
     const { deadline, processorTime, fuel, signal } = context;
     if (deadline === undefined && processorTime === undefined && fuel === undefined && signal === undefined) {
-      return value(...args) as Result;
+      return value(...args);
     }
-    return underControl(this.#instance, context, () => value(...args) as Result);
+    return underControl(this.#instance, context, () => value(...args));
   }
 
   /**
@@ -466,11 +491,18 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
    *
    * Rejects with the errors of `call`, and with the signal's reason if the signal aborts.
    */
-  callAsync<Result = unknown>(context: Context, name: string, ...args: unknown[]): Promise<Result> {
+  callAsync<Name extends ExportedFunctionName<Exports>>(
+    context: Context,
+    name: Name,
+    ...args: ExportArguments<Exports[Name]>
+  ): Promise<ExportResult<Exports[Name]>>;
+  /** The same for exports whose types the program does not know: `Result` is what it expects. */
+  callAsync<Result = unknown>(context: Context, name: UnknownExportName<Exports>, ...args: unknown[]): Promise<Result>;
+  callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
     try {
       checkContext(context);
       const info = funcInfo(this.#function(name))!;
-      return callAsync(instanceOf(info), info.funcIndex, context, args) as Promise<Result>;
+      return callAsync(instanceOf(info), info.funcIndex, context, args);
     } catch (error) {
       return Promise.reject(error);
     }

@@ -100,6 +100,7 @@ const USED_BY_TEXT = [
   "engine/regalloc/allocate.ts: runSteps",
   "engine/regalloc/allocator_options.ts: AllocationCounts",
   "examples/wasi/words.ts: _start",
+  "tests/component/types_test.ts: Exports",
   "tests/debug/programs/sums.ts: run",
   "tests/hosts/registered_tests.ts: registerTest",
   "tests/toolchains/programs/objects.ts: run",

@@ -94,6 +94,34 @@ Deno.test({
     }),
 });
 
+Deno.test("the declarations of a core module are the types of its exports", () =>
+  inFolder(async (folder) => {
+    const file = join(folder, "lib.wat");
+    writeFileSync(
+      file,
+      `(module (memory (export "memory") 1) (global (export "g") i32 (i32.const 1))
+        (func (export "add") (param i32 i64) (result f64) (f64.const 0))
+        (func (export "a\\"b") (param externref (ref null func)))
+        (func (export "two") (result i32 i64) (i32.const 1) (i64.const 2)))`,
+    );
+    assert.deepEqual(await declareTypes(file, join(folder, "out"), undefined), [join(folder, "out", "module.d.ts")]);
+    assert.equal(
+      readFileSync(join(folder, "out", "module.d.ts"), "utf8"),
+      `import type { ExternGlobal, Memory } from "@waft/engine";
+
+/** The exports, for \`module.instantiate<Exports>()\` and \`module.pool<Exports>()\`. */
+export interface Exports {
+  readonly "memory": Memory;
+  readonly "g": ExternGlobal;
+  readonly "add": (p0: number, p1: bigint) => number;
+  readonly "a\\"b": (p0: unknown, p1: unknown) => void;
+  readonly "two": () => [number, bigint];
+}
+`,
+    );
+    await assert.rejects(declareTypes(file, folder, "app"), /contains no world/);
+  }));
+
 /** Copies a package of WASI and, as its dependencies, the others of the release. */
 function placePackage(release: string, proposal: string, place: string): void {
   const proposals = join(WASI, release, "proposals");

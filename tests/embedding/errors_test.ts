@@ -195,7 +195,17 @@ Deno.test("exports and results can be typed", () => {
     `(module (func (export "add") (param i32 i32) (result i32) (i32.add (local.get 0) (local.get 1))))`,
   );
   const typed = module.instantiate<{ add(a: number, b: number): number }>();
-  const sum: number = typed.exports.add(2, 3) + typed.call<number>({}, "add", 1, 1);
+  const sum: number = typed.exports.add(2, 3) + typed.call({}, "add", 1, 1);
+  // @ts-expect-error: the export has two parameters of type number
+  const wrong = () => typed.call({}, "add", "1", 1);
+  // @ts-expect-error: there is no such export
+  const absent = () => typed.call({}, "sub", 1, 1);
+  assert.throws(absent, TypeError);
+  assert.equal(wrong(), 2);
+  const pool = module.pool<{ add(a: number, b: number): number }>();
+  const product: number = pool.take().call({}, "add", 2, 2);
+  assert.equal(product, 4);
+  pool.close();
   assert.equal(sum, 7);
   const { add } = module.instantiate().exports as { add(a: number, b: number): number };
   assert.equal(add(1, 2), 3);
