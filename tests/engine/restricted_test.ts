@@ -14,13 +14,14 @@ import { CHILD_TIMEOUT, hostArguments } from "../support/host_arguments.ts";
 const ENGINE = new URL("../../engine/mod.ts", import.meta.url).href;
 
 /**
- * Calls a loop, and prints the result and the origin of the code so far. Without a thread, the calls go on until this
- * thread has optimized the code. With one they do not wait for it: tier_up_test.ts does.
+ * Calls a loop, and prints the result and the origin of the module's code so far. Without a thread, the calls go on
+ * until this thread has optimized the code. With one they do not wait for it: tier_up_test.ts does.
  */
 const program = (reportCount: number) => `
   const { NewEngine } = await import(${JSON.stringify(ENGINE)});
   const reports = [];
-  const module = NewEngine({ explain: ({ tier, origin }) => reports.push(tier + " " + origin) }).compile(\`(module
+  const explain = ({ tier, origin, part }) => part === "module" && reports.push(tier + " " + origin);
+  const module = NewEngine({ explain }).compile(\`(module
     (func (export "sum") (param $n i32) (result i32) (local $sum i32)
       (loop $l
         (local.set $sum (i32.add (local.get $sum) (local.get $n)))
