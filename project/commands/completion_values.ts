@@ -4,6 +4,7 @@
  */
 import { ALL_FEATURE_ROWS } from "@waft/engine/internal/features";
 import { OPTIMIZATION_ROWS } from "@waft/engine/internal/optimizations";
+import { MACHINE_NAMES } from "../ops/build/machine_name.ts";
 
 /** The completions of a value. */
 export type ValueKind =
@@ -53,7 +54,7 @@ const OPTION_VALUES: { readonly [option: string]: ValueKind } = {
   "--runtime": FILES,
   "--severity": words("broken", "security", "other"),
   "--sources": DIRECTORIES,
-  "--target": words(...["linux", "darwin", "windows"].flatMap((os) => [`${os}/amd64`, `${os}/arm64`])),
+  "--target": words(...MACHINE_NAMES),
   "--tier": words("auto", "baseline", "optimizing"),
   "--unknown-imports": words("trap"),
   "--wasi": words("all", "none"),

@@ -77,6 +77,7 @@ const ROWS: readonly Row[] = [
   { command: "profile", words: ["profile", "--counts"] },
   { command: "debug", words: ["debug"], input: "run\n" },
   { command: "serve", words: ["serve", "--addr", "127.0.0.1:0"] },
+  { command: "snapshot", words: ["snapshot", "--init", "_start", "-o", "out.wasm"] },
   { command: "build", words: ["build", "-o", "app", "--runtime", "runtime"], builds: true },
 ];
 

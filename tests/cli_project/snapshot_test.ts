@@ -147,3 +147,16 @@ Deno.test("waft snapshot says what it cannot do, and writes nothing", () =>
     assert.equal(status, 2);
     assert.match(stderr, /exports neither wizer\.initialize nor _initialize: name its initialization with --init/);
   }));
+
+Deno.test("waft snapshot ends as an initialization does that ends the program, and writes nothing", () =>
+  inFolder((path) => {
+    for (const [status, message] of [[0, /the initialization ends the program/], [7, /^$/]] as const) {
+      const text = `(module (import "wasi_snapshot_preview1" "proc_exit" (func $exit (param i32)))
+        (memory (export "memory") 1) (func (export "_initialize") (call $exit (i32.const ${status}))))`;
+      writeFileSync(path("m.wat"), text);
+      const ended = waft("snapshot", path("m.wat"), "-o", path("out.wasm"));
+      assert.equal(ended.status, status === 0 ? 1 : status);
+      assert.match(ended.stderr, message);
+      assert.throws(() => readFileSync(path("out.wasm")), { code: "ENOENT" });
+    }
+  }));

@@ -13,9 +13,12 @@ const MACHINES: Readonly<Record<string, Omit<Machine, "cpu">>> = {
   "windows/amd64": { os: "windows", arch: "x64" },
 };
 
+/** The names of all machines. */
+export const MACHINE_NAMES: readonly string[] = Object.keys(MACHINES);
+
 /** The machine called `name`; `linux/x64` is a synonym of `linux/amd64`. `flag` is named in the error. */
 export function machineOf(flag: string, name: string, cpu = ""): Machine {
   const machine = MACHINES[name.replace(/\/x64$/, "/amd64")];
-  if (machine === undefined) throw new UsageError(`${flag} takes ${Object.keys(MACHINES).join(", ")}, not "${name}"`);
+  if (machine === undefined) throw new UsageError(`${flag} takes ${MACHINE_NAMES.join(", ")}, not "${name}"`);
   return { ...machine, cpu: cpu === "" ? [] : cpu.split(",") };
 }
