@@ -41,6 +41,9 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["verify_module", "", "engine/verify_module.ts"],
 ];
 
+/** Modules that are imported before they are needed, by their paths for their users: their URLs are never read. */
+const EARLY: readonly string[] = ["backend_x64/target", "backend_arm64/target", "darwin_parts", "windows_parts"];
+
 /** The modules of a bundle that are loaded by URL; a single executable names them beside its entry module. */
 export const MODULES_BY_URL: readonly string[] = [...PROGRAMS, ...LATE].map(([name]) => `${name}.js`);
 
@@ -67,6 +70,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
+  ...EARLY.map((path) => [`\`./${path}.\${SUFFIX}\``, `"./${path}.js"`] as const),
   ['"../self_test_program.ts"', '"./self_test_program.js"'],
   ['"../self_test_program.js"', '"./self_test_program.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
