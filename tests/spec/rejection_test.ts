@@ -19,7 +19,7 @@ import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts, TESTSUITE } from "../supp
  * MalformedError.
  */
 const THREADS_FEATURES = featureSet({ "multi-memory": false, "reference-types": false });
-const FEATURES = featureSet();
+const FEATURES = featureSet({ "custom-page-sizes": true });
 
 /** The numbers of judged commands, which detect scripts whose commands are all skipped. */
 interface Counts {

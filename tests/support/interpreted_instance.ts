@@ -34,10 +34,10 @@ import { type EnvOptions, GLOBAL, type ModuleEnv, moduleEnv, recordOffset } from
 import { TRAP } from "../../engine/traps.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
 import { elementCount, type Expr } from "../../engine/wasm/module.ts";
+import { type MemoryType, pageBytes } from "../../engine/wasm/types.ts";
 
-const PAGE = 65536;
-/** Implementation limit of the simulated memories and tables, so that excessive growth fails fast. */
-const MAX_PAGES = 1024;
+/** Implementation limits of the simulated memories, in bytes, and tables, so that excessive growth fails fast. */
+const MAX_BYTES = 1 << 26;
 const MAX_ELEMENTS = 1 << 20;
 
 interface Segment {
@@ -96,10 +96,14 @@ export class PretendMemory {
   /** Contains the length, in the form in which code reads that of a shared memory. */
   readonly length: Segment;
 
-  constructor(space: AddressSpace, min: number, max: number) {
-    this.segment = space.allocate(min * PAGE, 2 ** 30);
+  readonly pageBytes: number;
+
+  constructor(space: AddressSpace, type: MemoryType) {
+    const { min, max } = type.limits;
+    this.pageBytes = pageBytes(type);
+    this.segment = space.allocate(Number(min) * this.pageBytes, 2 ** 30);
     this.length = space.allocate(8);
-    this.max = Math.min(max, MAX_PAGES);
+    this.max = Math.min(Number(max ?? Infinity), MAX_BYTES / this.pageBytes);
   }
 
   publish(): void {
@@ -111,9 +115,9 @@ export class PretendMemory {
   }
 
   grow(delta: bigint): bigint {
-    const pages = this.segment.view.byteLength / PAGE;
+    const pages = this.segment.view.byteLength / this.pageBytes;
     if (BigInt(pages) + delta > BigInt(this.max)) return 0xffffffffffffffffn;
-    this.segment.view = grownView(this.segment.view, (pages + Number(delta)) * PAGE);
+    this.segment.view = grownView(this.segment.view, (pages + Number(delta)) * this.pageBytes);
     this.publish();
     return BigInt(pages);
   }
@@ -358,9 +362,7 @@ export class InterpretedInstance implements World {
   #define(): void {
     const { valid, layout } = this.env;
     const { context, space } = this;
-    for (const { limits } of valid.memories) {
-      this.#memories.push(new PretendMemory(space, Number(limits.min), Number(limits.max ?? 65536n)));
-    }
+    for (const type of valid.memories) this.#memories.push(new PretendMemory(space, type));
     for (const { type } of valid.tables) {
       this.#tables.push(new PretendTable(space, Number(type.limits.min), Number(type.limits.max ?? 0xffffffffn)));
     }

@@ -4,6 +4,7 @@
  * counted, together with their commands; rejections are tested elsewhere.
  */
 import { WaftError } from "../../engine/errors.ts";
+import { I32 } from "../../engine/wasm/types.ts";
 import { FEATURE_ROWS, featureSet } from "../../engine/features.ts";
 import { StepLimitSignal, ThrownSignal, TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { expectedText } from "../../engine/script/match.ts";
@@ -89,7 +90,10 @@ class ScriptRun {
     global("global_i64", 666n);
     global("global_f32", 0x4426a666n);
     global("global_f64", 0x4084d4cccccccccdn);
-    this.#spectest.set("memory", new PretendMemory(space, 1, 2));
+    this.#spectest.set(
+      "memory",
+      new PretendMemory(space, { limits: { address: I32, min: 1n, max: 2n }, shared: false }),
+    );
     this.#spectest.set("table", new PretendTable(space, 10, 20));
     for (
       const name of ["print", "print_i32", "print_i64", "print_f32", "print_f64", "print_i32_f32", "print_f64_f64"]
@@ -99,7 +103,7 @@ class ScriptRun {
   }
 
   #instantiate(module: ScriptModule): InterpretedInstance {
-    const valid = validateModule(module.parse(), featureSet());
+    const valid = validateModule(module.parse(), featureSet({ "custom-page-sizes": true }));
     for (const feature of NOT_RUN) if (valid.usedFeatures.has(feature)) throw new Skip(feature);
     return new InterpretedInstance(valid, this.#space, (from, name) => {
       if (from === "spectest") {
