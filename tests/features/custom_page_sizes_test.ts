@@ -227,7 +227,7 @@ const COUNTER = `(module
 
 const bytesOf = (instance: Instance) => [...new Uint8Array((instance.exports.m as Memory).buffer)];
 
-Deno.test("snapshots and resets keep every byte of a memory whose length is no multiple of a word", () => {
+Deno.test("snapshots and resets keep the last bytes of a memory of 4,109 bytes", () => {
   const module = NewEngine(FEATURES).compile(COUNTER);
   const instance = module.instantiate();
   instance.call({}, "grow", 4106);
