@@ -17,6 +17,7 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   outer: ENDED,
   below: ENDED,
   turns: ENDED,
+  belowLater: ENDED,
   caught: "interrupted,interrupted,interrupted,7",
   waiting: ENDED,
   suspended: ENDED,

@@ -15,6 +15,7 @@ interface Exports {
   spin(): void;
   seven(): number;
   host(): void;
+  host_then_spin(): void;
   waits(): number;
 }
 
@@ -27,6 +28,7 @@ const module = new WebAssembly.Module(wasm(`(module
     (br 0)))
   (func (export "seven") (result i32) (i32.const 7))
   (func (export "host") (call $host))
+  (func (export "host_then_spin") (call $host) (loop (br 0)))
   (func (export "waits") (result i32) (call $later) (loop (br 0)) (i32.const 1)))`));
 
 type JspiNamespace = typeof WebAssembly & {
@@ -45,8 +47,8 @@ const short: WorkLimits = { deadline: 40 };
 
 const CASES: Readonly<Record<string, () => unknown>> = {
   synchronous: () => limit(short, () => instance().spin()),
-  result: () => limit(short, () => instance().seven()),
-  promised: () => limit(short, () => Promise.resolve(instance().seven())),
+  result: () => limit({ deadline: 60_000 }, () => instance().seven()),
+  promised: () => limit({ deadline: 60_000 }, () => Promise.resolve(instance().seven())),
   processor: () => limit({ processorTime: 40 }, () => instance().spin()),
   fuel: () => limit({ fuel: 1000 }, () => instance().spin()),
   inner: () => limit({ deadline: 60_000 }, () => limit(short, () => instance().spin())),
@@ -57,6 +59,12 @@ const CASES: Readonly<Record<string, () => unknown>> = {
     limit(short, async () => {
       await later();
       instance().spin();
+    }),
+  // A host function begins and ends other work below guest code in a later turn, which keeps its deadline.
+  belowLater: () =>
+    limit(short, async () => {
+      await later();
+      instance(() => limit({ deadline: 60_000 }, () => {})).host_then_spin();
     }),
   // The program catches the error: none of its later calls runs code.
   caught: async () => {

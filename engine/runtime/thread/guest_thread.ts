@@ -411,7 +411,8 @@ export class GuestThread {
    */
   set workLimit(limit: (() => number) | undefined) {
     this.#workLimit = limit;
-    this.workDeadline = Infinity;
+    // Otherwise, guest code below a host function that begins or ends other work keeps its deadline.
+    if (limit === undefined) this.workDeadline = Infinity;
     this.#updateAttention();
   }
 
