@@ -22,5 +22,5 @@ async function start(args: string[]): Promise<number> {
 }
 
 // Started by engine/host/self_check.ts with the path of a module, which this executable contains.
-if (process.env["WAFT_SELF_TEST"] === "running") await import("./engine/self_test_program.ts");
+if (process.env["WAFT_SELF_TEST"] === "running") await import("./engine/api/self_test_program.ts");
 else await exitProcess(await start(process.argv.slice(2)));

@@ -33,7 +33,7 @@ export {
   Tag,
   underLimits,
   WasmException,
-} from "./engine.ts";
+} from "./api/engine.ts";
 export {
   Bug,
   ExhaustionError,
@@ -46,9 +46,9 @@ export {
   UnprovenCodeError,
   UnsupportedError,
   WaftError,
-} from "./errors.ts";
-export { SystemError } from "./host/system_error.ts";
-export type { HostObjects } from "./engine.ts";
+} from "./base/errors.ts";
+export { SystemError } from "./host/calls/system_error.ts";
+export type { HostObjects } from "./api/engine.ts";
 export type {
   Controls,
   ExportArguments,
@@ -56,12 +56,12 @@ export type {
   ExportKind,
   ExportResult,
   UnknownExportName,
-} from "./module.ts";
+} from "./api/module.ts";
 export type { Profile, ProfiledFunction, ProfileFrame } from "./profile/profile.ts";
 export type { ProfileOptions, Profiler } from "./profile/profiler.ts";
-export type { NanRule } from "./nans.ts";
-export type { StackRule } from "./stack_rules.ts";
-export type { Settings, Tiering } from "./settings.ts";
+export type { NanRule } from "./settings/nans.ts";
+export type { StackRule } from "./settings/stack_rules.ts";
+export type { Settings, Tiering } from "./api/settings.ts";
 export type { BoundaryFunction, CallRecorder, RecordedCall } from "./runtime/suspension/call_recorder.ts";
 export type { ControlContext } from "./runtime/suspension/call_limits.ts";
 export type { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
@@ -77,11 +77,11 @@ export {
   type FeatureSet,
   featureSet,
   PROPOSAL_ROWS,
-} from "./features.ts";
+} from "./settings/features.ts";
 export {
   OPTIMIZATION_ROWS,
   type OptimizationName,
   type OptimizationRow,
   type OptimizationSet,
   optimizationSet,
-} from "./optimizations.ts";
+} from "./settings/optimizations.ts";

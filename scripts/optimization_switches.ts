@@ -7,7 +7,7 @@ import {
   type OptimizationName,
   type OptimizationSet,
   optimizationSet,
-} from "../engine/optimizations.ts";
+} from "../engine/settings/optimizations.ts";
 import { oneOf } from "./task_options.ts";
 
 type Task = Parameters<typeof oneOf>[0];

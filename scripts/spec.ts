@@ -14,7 +14,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "@waft/engine/internal/optimizations";
 import { optionsOfScript, runScript } from "@waft/engine/internal/script/run_script";
-import { TIERINGS } from "../engine/settings.ts";
+import { TIERINGS } from "../engine/api/settings.ts";
 import { hasSuite, specScripts, suiteFolder, suiteHint, suiteNamed } from "../tests/support/suites.ts";
 import { progress, readTaskLine, wrongUsage } from "./task_options.ts";
 

@@ -36,7 +36,7 @@ export const CONTEXT = {
   OVERFLOW: 24,
   /** Address of the allocation cells of the thread's garbage-collected heap (gc_layout.ts: CELLS). */
   HEAP: 32,
-  /** Address of the poll page (host/code_arena.ts), for code that cannot address it relative to the program counter. */
+  /** Address of the poll page (code_arena.ts), for code that cannot address it relative to the program counter. */
   POLL: 40,
   /** Instance number, i32; the runtime finds the instance of a parked context by it. */
   INSTANCE: 48,

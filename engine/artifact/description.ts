@@ -6,10 +6,10 @@
 import type { CodeDescription } from "../link/code_description.ts";
 import { fromHex, toHex } from "../base/hex.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
-import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
-import type { NanRule } from "../nans.ts";
-import type { StackRule } from "../stack_rules.ts";
-import { OPTIMIZATION_ROWS, type OptimizationSet } from "../optimizations.ts";
+import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
+import type { NanRule } from "../settings/nans.ts";
+import type { StackRule } from "../settings/stack_rules.ts";
+import { OPTIMIZATION_ROWS, type OptimizationSet } from "../settings/optimizations.ts";
 import type { Host } from "../host/host.ts";
 import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
 

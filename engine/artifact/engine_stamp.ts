@@ -9,7 +9,7 @@ import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import * as contextLayout from "../abi/context_layout.ts";
 import * as gcLayout from "../abi/gc_layout.ts";
 import * as stringLayout from "../abi/string_layout.ts";
-import { TRAP, TRAP_MESSAGES } from "../traps.ts";
+import { TRAP, TRAP_MESSAGES } from "../base/traps.ts";
 
 /** The version of this engine; a test checks that engine/deno.json has the same one. */
 export const ENGINE_VERSION = "0.1.0";

@@ -4,18 +4,18 @@
  */
 import { artifactIn, type CodeCache, engineKey } from "../cache/code_cache.ts";
 import { sourceStamp } from "../cache/source_stamp.ts";
-import { featureSet } from "../features.ts";
+import { featureSet } from "../settings/features.ts";
 import { cpuFeatures } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
 import { ArtifactError } from "./format.ts";
 import { engineStamp } from "./engine_stamp.ts";
 import { hasStoreCompiler, realmStore, setStoredCollector } from "../runtime/realm_store.ts";
-import { optimizationSet } from "../optimizations.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
 import { guardsShared } from "../runtime/memory/memory.ts";
 import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
 import { type CodeOptions, machineName, optionNames } from "./description.ts";
 import { type LoadedModule, loadModuleFile } from "./read_module.ts";
-import type { Settings } from "../settings.ts";
+import type { Settings } from "../api/settings.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 
 /**

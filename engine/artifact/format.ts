@@ -15,7 +15,7 @@
  * (artifact/read_module.ts).
  */
 import { nameErrors } from "../base/error_names.ts";
-import { WaftError } from "../errors.ts";
+import { WaftError } from "../base/errors.ts";
 import { checksum } from "./checksum.ts";
 import type { CodeTables } from "../link/image.ts";
 import { MAX_ENTRIES } from "../wasm/limits.ts";

@@ -10,7 +10,7 @@ import { readNames } from "../binary/names.ts";
 import { readModule } from "../binary/read_module.ts";
 import { readDatas } from "../binary/sections.ts";
 import { SECTION } from "../wasm/section_ids.ts";
-import type { FeatureSet } from "../features.ts";
+import type { FeatureSet } from "../settings/features.ts";
 import { annotateKnownValid } from "../validate/known_valid.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { ConstantReader } from "../wasm/constant_reader.ts";

@@ -1,6 +1,6 @@
 /** Packed columns: round trips, small sizes for typical tables, and errors for invalid bytes. */
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import { packColumn, unpackColumn } from "./packed_column.ts";
 
 const MAX_ROWS = 10_000;

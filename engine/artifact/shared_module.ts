@@ -16,11 +16,11 @@
  * because other realms may adopt them after the engine that shared them is gone.
  */
 import { fromHex, toHex } from "../base/hex.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import type { CodeDescription } from "../link/code_description.ts";
-import type { FeatureSet } from "../features.ts";
+import type { FeatureSet } from "../settings/features.ts";
 import { requireSeal, sealOf } from "../host/seal.ts";
-import type { OptimizeJob } from "../parallel/optimize_job.ts";
+import type { OptimizeJob } from "../background/optimize_job.ts";
 import { CodeImage, type CodeTables, placeImage } from "../link/image.ts";
 import { TABLES } from "./format.ts";
 import { readInlined, writeInlined } from "./inlined_sites.ts";

@@ -2,7 +2,7 @@
  * Writes artifacts. In: a CompiledModule, or code compiled for another machine, and the code options. Out: the bytes of
  * an artifact (format.ts).
  */
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import type { UnplacedCode } from "../link/code_description.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { toHex } from "../base/hex.ts";

@@ -6,7 +6,7 @@ import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CALL_OWN } from "../ir/ops.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { RECORD_REGISTER } from "./abi.ts";
 import { type Emission, KIND, OUT_OF_LINE } from "./emission.ts";
 import { emitAt } from "./emit_row.ts";

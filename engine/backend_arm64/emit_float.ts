@@ -2,7 +2,7 @@
  * Emission of float operations that take several instructions: copying signs, and truncations that trap. The hardware's
  * conversions saturate, so a value that may be out of range is compared with the range's bounds.
  */
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Emission } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC, P } from "./machine_ops.ts";

@@ -4,7 +4,7 @@
  */
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { DIVISION_CHECK } from "../ir/ops.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { callTrap } from "./emit_calls.ts";
 import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { encode } from "./encoding.ts";

@@ -8,7 +8,7 @@
  * cannot trap unless the first does; stores that may trap at the end of memory are never paired, since half of a pair
  * may be done before it traps.
  */
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Emission, LastAccess } from "./emission.ts";
 import { encode } from "./encoding.ts";
 import { X } from "./instructions.ts";

@@ -7,7 +7,7 @@ import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
-import { TRAP_MESSAGES } from "../traps.ts";
+import { TRAP_MESSAGES } from "../base/traps.ts";
 import { FILLER, KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";

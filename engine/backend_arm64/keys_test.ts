@@ -2,11 +2,11 @@
  * Every optimization key of arm64, on and off: the code differs where the key applies, and its applications are
  * counted.
  */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import { equal, notEqual, ok } from "node:assert/strict";
 import { compileFor } from "../codegen/testing/compile_ir.ts";
 import { ProgramMaker } from "../optimize/testing/random_functions.ts";
-import { OPTIMIZATION_ROWS, type OptimizationRow } from "../optimizations.ts";
+import { OPTIMIZATION_ROWS, type OptimizationRow } from "../settings/optimizations.ts";
 import { disassemble } from "./disassemble.ts";
 import { OPTIMIZING_ARM64 as ARM64 } from "./optimizing_target.ts";
 

@@ -2,8 +2,8 @@
  * Layouts of the process stubs as data, and the shape of emitted code, on any host: signal contexts of Linux
  * and macOS, entry points that are instructions, long branches, and selected code of small functions.
  */
-import { optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import { equal, match, ok, throws } from "node:assert/strict";
 import { allocateRegisters } from "../regalloc/allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";

@@ -9,7 +9,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { atomicWidth, REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_TRAP_SHIFT, P } from "./machine_ops.ts";
 import { memorySum } from "./select_memory.ts";

@@ -9,7 +9,7 @@
 import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { X } from "./instructions.ts";
 import { AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import type { Arm64Lowering } from "./lowering_context.ts";

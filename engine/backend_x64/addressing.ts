@@ -13,7 +13,7 @@ import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
 import { X } from "./instructions.ts";
 import { MODE, P } from "./machine_ops.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 
 /** Claims pure value `id` during folding; during selection, returns whether it was claimed. */
 function claim(s: X64Lowering, id: number, user: number, marking: boolean): boolean {

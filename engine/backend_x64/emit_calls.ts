@@ -5,7 +5,7 @@
 import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { type Emission, KIND, OUT_OF_LINE } from "./emission.ts";
 import { emitMemory, emitRegister } from "./encoding.ts";
 import { X } from "./instructions.ts";

@@ -3,7 +3,7 @@
  * practically never taken leads to out-of-line code for NaNs, equal operands of minimum and maximum, and values out of
  * an integer's range.
  */
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { emitConstant, emitRegister } from "./encoding.ts";
 import { SHARED } from "./image_constants.ts";

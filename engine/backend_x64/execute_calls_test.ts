@@ -7,7 +7,7 @@ import { deepEqual, equal, notEqual } from "node:assert/strict";
 import { RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
 import type { Signature } from "../ir/types.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { compileIr, type CompileSettings } from "./testing/compile_ir.ts";
 import { CAN_RUN, MEMORY_BYTES, NativeProcess } from "./testing/native_process.ts";
 import { buildFastEntry } from "./thunks.ts";

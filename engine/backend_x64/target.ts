@@ -61,7 +61,7 @@ const LAZY_GATE: LazyGate = {
 
 const STORE = new StubStore(STUBS, FILLER);
 
-/** x86-64 with the System V calling convention, also on Windows (host/windows_code.ts). SSE4.1 is required. */
+/** x86-64 with the System V calling convention, also on Windows (host/code/windows_code.ts). SSE4.1 is required. */
 export const X64: Target = {
   name: "x64",
   filler: FILLER,

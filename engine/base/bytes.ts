@@ -3,7 +3,7 @@
  * names. Reading never leaves [pos, end), and every failure is a MalformedError with the specification suite's message
  * and the absolute offset `base + pos`. 64-bit integers are two 32-bit halves in `lo` and `hi`, without BigInt.
  */
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "./errors.ts";
 import { decodeUtf8, encodeUtf8 } from "./utf8.ts";
 
 /** The specification suite's message for a section or a function body that ends early. */

@@ -3,7 +3,7 @@
  * of input.
  */
 import assert from "node:assert/strict";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "./errors.ts";
 import { ByteReader, ByteWriter } from "./bytes.ts";
 
 type Method = "u32" | "s32" | "s33" | "s64" | "u64";

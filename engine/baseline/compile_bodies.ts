@@ -8,8 +8,8 @@
 import { now } from "../host/clocks.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
-import { Bug } from "../errors.ts";
-import { ALL_FEATURE_ROWS } from "../features.ts";
+import { Bug } from "../base/errors.ts";
+import { ALL_FEATURE_ROWS } from "../settings/features.ts";
 import { BODY_RULES } from "../validate/late_rules.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { lengthOf } from "../wasm/module.ts";

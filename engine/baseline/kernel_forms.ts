@@ -4,7 +4,7 @@
  * functions and memory. Invariant: the TypeScript source is loaded only on hosts without WebAssembly.
  */
 import { fromBase64 } from "../base/base64.ts";
-import { hasAddressSpace } from "../host/address_space.ts";
+import { hasAddressSpace } from "../host/memory/address_space.ts";
 import { hostArchitecture } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";

@@ -13,8 +13,8 @@
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { STUB } from "../codegen/machine_code.ts";
-import { Bug } from "../errors.ts";
-import type { GrowingChunk } from "../host/code_arena.ts";
+import { Bug } from "../base/errors.ts";
+import type { GrowingChunk } from "../host/memory/code_arena.ts";
 import type { CodeImage } from "../link/image.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { BytesView, type Func, lengthOf } from "../wasm/module.ts";

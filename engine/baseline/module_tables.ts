@@ -3,7 +3,7 @@
  * context layout. Out: tables and bodies in the kernel's memory from layout.MODULE on, and the header words.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
-import { ALL_FEATURE_ROWS, type FeatureSet } from "../features.ts";
+import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
 import { layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";

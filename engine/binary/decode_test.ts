@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { binaryForms } from "../../tests/support/binary_forms.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
 import { ByteWriter } from "../base/bytes.ts";
-import { InvalidError, MalformedError } from "../errors.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Module } from "../wasm/module.ts";
 import { EXTERNREF, F64, FUNCREF, HEAP, I32, I64, I8, refType } from "../wasm/types.ts";

@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { binaryForms } from "../../tests/support/binary_forms.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import { BytesView, type ElementSegment, emptyModule, emptyNames, type Module } from "../wasm/module.ts";
 import { EXTERNREF, FUNCREF, HEAP, refType } from "../wasm/types.ts";
 import { decodeModule } from "./decode.ts";

@@ -4,7 +4,7 @@
  * appear in text, error messages and stack traces; they never affect execution.
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import { MAX_NAMES } from "../wasm/limits.ts";
 import type { Names } from "../wasm/module.ts";
 

@@ -4,7 +4,7 @@
  * (artifact/module_metadata.ts). Out: a Module whose RawBytes are views into the reader's bytes.
  */
 import { UNEXPECTED_END } from "../base/bytes.ts";
-import { InvalidError, MalformedError } from "../errors.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
 import { MAX_MODULE_BYTES } from "../wasm/limits.ts";
 import { emptyModule, type Module } from "../wasm/module.ts";
 import { readNames } from "./names.ts";

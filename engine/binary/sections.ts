@@ -6,7 +6,7 @@
  * Invariant: allocation is bounded by a small multiple of the section's size, regardless of the counts it declares.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import { CONSTANT, shortConstantEnd } from "../wasm/constant_reader.ts";
 import { codeReader } from "../wasm/late_code_reader.ts";
 import { MAX_BODY_BYTES, MAX_ENTRIES, MAX_LOCALS } from "../wasm/limits.ts";

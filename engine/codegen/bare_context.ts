@@ -3,8 +3,8 @@
  * code is the same for every module.
  */
 import { layoutContext } from "../abi/context_layout.ts";
-import { optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import type { CodegenContext } from "./target.ts";
 
 /** The context of code outside any module. */

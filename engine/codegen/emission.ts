@@ -7,7 +7,7 @@
  * and emitted after the last block.
  */
 import { grown } from "../base/columns.ts";
-import type { OptimizationName } from "../optimizations.ts";
+import type { OptimizationName } from "../settings/optimizations.ts";
 import { Allocation } from "./allocation.ts";
 import type { CodeBuffer } from "./code_buffer.ts";
 import type { MachineCode } from "./machine_code.ts";

@@ -9,7 +9,7 @@
  * pointer otherwise, so that every site's frame size is known.
  */
 import { BLOCK_LOOP } from "../ir/function.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import type { BlockEnds } from "./block_ends.ts";
 import { labelOffset, markRows } from "./branch_relaxation.ts";

@@ -6,7 +6,7 @@
  */
 import { REGION, regionKind } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { FOLDING, type LoweringContext } from "./lowering_context.ts";
 
 /** Whether `op` is a comparison of integers or references. */

@@ -5,9 +5,9 @@
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
-import type { OptimizationName, OptimizationSet } from "../optimizations.ts";
-import type { Statistics } from "../statistics.ts";
-import type { StackRule } from "../stack_rules.ts";
+import type { OptimizationName, OptimizationSet } from "../settings/optimizations.ts";
+import type { Statistics } from "../base/statistics.ts";
+import type { StackRule } from "../settings/stack_rules.ts";
 import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
 import type { ListedLine } from "./code_listing.ts";
@@ -156,7 +156,7 @@ export interface Target {
    * @see LoopEntryTarget
    */
   readonly loopEntry?: LoopEntryTarget;
-  /** Process-wide stubs for `os`, a name as in host/systems.ts. */
+  /** Process-wide stubs for `os`, a name as in host/systems/systems.ts. */
   processStubs(os: string): ProcessStubs;
   /**
    * A C function void (i64 first, i64 end) that makes freshly written code visible to instruction fetch; absent where
@@ -181,7 +181,7 @@ export interface LazyGate {
   write(code: Uint8Array, at: number, block: number, stub: number): void;
 }
 
-/** The entry of a parked baseline function into optimized code (engine/loop_entries.ts). */
+/** The entry of a parked baseline function into optimized code (engine/tiers/loop_entries.ts). */
 export interface LoopEntryTarget {
   /** Offset from the parked stack pointer of code that has parked at a poll to the address at which it continues. */
   readonly pollResume: number;

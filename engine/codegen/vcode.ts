@@ -17,7 +17,7 @@
  */
 
 import { grown } from "../base/columns.ts";
-import { UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../base/errors.ts";
 
 /** Roles of an operand. */
 export const ROLE = {

@@ -1,6 +1,6 @@
 /** Limits of VCode: functions that operand words cannot express are rejected. */
 import { equal, throws } from "node:assert/strict";
-import { UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../base/errors.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTRAINT, MAX_VREGS, operandRole, operandVreg, operandWord, ROLE, VCode } from "./vcode.ts";
 

@@ -4,13 +4,13 @@
  */
 import { looksBinary, sourceOf } from "../artifact/find_module.ts";
 import { requireKnownNames, requireRecord } from "../base/arguments.ts";
-import { NewEngine } from "../engine.ts";
+import { NewEngine } from "../api/engine.ts";
 import { countModule, type CountSite } from "../instrument/count_module.ts";
-import type { Instance, Module } from "../module.ts";
+import type { Instance, Module } from "../api/module.ts";
 import type { Imports } from "../runtime/instance/instantiate.ts";
 import type { Memory } from "../runtime/memory/memory.ts";
 import type { ReadSourceMap } from "../runtime/traps/source_places.ts";
-import type { EngineOptions } from "../settings.ts";
+import type { EngineOptions } from "../api/settings.ts";
 import { parseModule } from "../text/parse_module.ts";
 import { HostClock } from "./host_clock.ts";
 import { instrumentedOptions, instrumenting } from "./instrumented_form.ts";

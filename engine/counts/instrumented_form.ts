@@ -4,8 +4,8 @@
  * the user's features have judged the module itself; its instrumented form may need more of them, and may exceed a
  * limit of the engine.
  */
-import { InvalidError, MalformedError } from "../errors.ts";
-import type { EngineOptions } from "../settings.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
+import type { EngineOptions } from "../api/settings.ts";
 
 /** The options for the instrumented form: features that the user switched off have their defaults. */
 export function instrumentedOptions(options: EngineOptions): EngineOptions {

@@ -5,7 +5,7 @@
  */
 import { decodeModule } from "../binary/decode.ts";
 import { reportedName } from "../base/guest_stack.ts";
-import type { SourcePlace } from "../errors.ts";
+import type { SourcePlace } from "../base/errors.ts";
 import { type CountSite, readCounter } from "../instrument/count_module.ts";
 import { type ReadSourceMap, sourcePlaces } from "../runtime/traps/source_places.ts";
 import { parseModule } from "../text/parse_module.ts";

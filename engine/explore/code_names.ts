@@ -3,8 +3,8 @@
  */
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { type MachineCode, STUB } from "../codegen/machine_code.ts";
-import type { CompiledCode } from "../compile.ts";
-import { TRAP } from "../traps.ts";
+import type { CompiledCode } from "../compile/compile.ts";
+import { TRAP } from "../base/traps.ts";
 
 const TRAP_STUBS = new Map<number, string>(Object.entries(TRAP).map(([name, code]) => [STUB.TRAP + code, name]));
 const NAMED_STUBS = new Map<number, string>([

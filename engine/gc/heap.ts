@@ -13,7 +13,7 @@
  * or is an object.
  */
 import { now } from "../host/clocks.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { BLOCK, BLOCK_BYTES, type COLLECTOR_FUNCTIONS, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";

@@ -5,7 +5,7 @@
  */
 import { collectorModule } from "../runtime/realm_store.ts";
 import assert from "node:assert/strict";
-import { NewEngine } from "../engine.ts";
+import { NewEngine } from "../api/engine.ts";
 import {
   layoutFields,
   MAX_SMALL_BYTES,

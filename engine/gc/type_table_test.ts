@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { DESCRIPTOR } from "../abi/gc_layout.ts";
-import { featureSet } from "../features.ts";
+import { featureSet } from "../settings/features.ts";
 import { currentHost } from "../host/current.ts";
 import { NewEngine } from "../mod.ts";
 import { parseModule } from "../text/parse_module.ts";

@@ -3,12 +3,12 @@
  * operating system (systems.ts), the size of a page in bytes. Out: the base class of hosts, which add memory, threads
  * and signals.
  */
-import { bsearchEntry } from "./bsearch_entry.ts";
-import type { CodeEntry } from "./code_entry.ts";
-import type { Ffi, ForeignFunction, ForeignSignature } from "./ffi.ts";
+import { bsearchEntry } from "./code/bsearch_entry.ts";
+import type { CodeEntry } from "./code/code_entry.ts";
+import type { Ffi, ForeignFunction, ForeignSignature } from "./runtimes/ffi.ts";
 import { type Host, type NativeFunction, type NativeSymbol, PROT } from "./host.ts";
-import type { LentViews } from "./lent_views.ts";
-import type { SystemFacts, SystemName } from "./systems.ts";
+import type { LentViews } from "./memory/lent_views.ts";
+import type { SystemFacts, SystemName } from "./systems/systems.ts";
 
 const ADDRESSES = {
   memcpy: { params: ["buffer", "buffer", "i64"], result: "i64" },

@@ -1,14 +1,14 @@
 /**
  * Chooses the host interface for the current JavaScript runtime; creates one per realm, on first use.
  */
-import { bunFfi } from "./bun.ts";
-import { denoFfi } from "./deno.ts";
-import type { Ffi } from "./ffi.ts";
+import { bunFfi } from "./runtimes/bun.ts";
+import { denoFfi } from "./runtimes/deno.ts";
+import type { Ffi } from "./runtimes/ffi.ts";
 import type { Host } from "./host.ts";
-import { posixHost } from "./posix_host.ts";
-import { nodeFfi } from "./node.ts";
+import { posixHost } from "./systems/posix_host.ts";
+import { nodeFfi } from "./runtimes/node.ts";
 import { requireSelfTest } from "./self_check.ts";
-import { systemParts } from "./system_parts.ts";
+import { systemParts } from "./systems/system_parts.ts";
 
 /** The host of this realm, once it is needed. */
 let host: Host | undefined;

@@ -5,8 +5,8 @@
  * Invariant: addresses are exact as JavaScript numbers, because user space ends below 2^47.
  */
 
-import type { LentViews } from "./lent_views.ts";
-import type { SystemFacts, SystemName } from "./systems.ts";
+import type { LentViews } from "./memory/lent_views.ts";
+import type { SystemFacts, SystemName } from "./systems/systems.ts";
 
 /** Memory protection bits of mmap and mprotect. */
 export const PROT = { NONE: 0, READ: 1, WRITE: 2, EXEC: 4 } as const;

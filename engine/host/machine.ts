@@ -4,7 +4,7 @@
  * library they use, so the name of the dynamic linker in their executable decides.
  */
 import { nodeModule } from "./process.ts";
-import { isBigEndian, type SupportedMachine, supportedMachine } from "./systems.ts";
+import { isBigEndian, type SupportedMachine, supportedMachine } from "./systems/systems.ts";
 
 /** The first bytes of an executable, which contain the path of its dynamic linker. */
 const HEADER_BYTES = 4096;

@@ -7,8 +7,8 @@
  * Invariant: only regular files are used, so that no call waits. A wait for a pipe could not end at a deadline.
  */
 import type { BigIntStats } from "node:fs";
-import type { LinuxCall } from "./linux_calls.ts";
-import { E } from "./linux_errors.ts";
+import type { LinuxCall } from "./calls/linux_calls.ts";
+import { E } from "./calls/linux_errors.ts";
 import { nodeModule } from "./process.ts";
 
 type View = (address: number, bytes: number) => DataView;

@@ -55,8 +55,8 @@ function waysOf(name: Host["name"], arch: Host["arch"]): SelfTestWays {
   const fs = nodeModule("node:fs");
   // Whole strings, because minified bundles find these files by their text (scripts/package/release_bundle.ts).
   const program = import.meta.url.endsWith(".ts")
-    ? new URL("../self_test_program.ts", import.meta.url)
-    : new URL("../self_test_program.js", import.meta.url);
+    ? new URL("../api/self_test_program.ts", import.meta.url)
+    : new URL("../api/self_test_program.js", import.meta.url);
   const version = process.versions[name === "deno" ? "deno" : name] ?? "";
   const key = fingerprint([program.href, version].join("\n")).toString(16);
   const marker = () => `${nodeModule("node:os").tmpdir()}/waft-self-test-${name}-${arch}-${key}`;

@@ -5,7 +5,7 @@ import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from "node:
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ChildOutcome, requireSelfTest } from "./self_check.ts";
-import { SYSTEMS } from "./systems.ts";
+import { SYSTEMS } from "./systems/systems.ts";
 import { CHILD_TIMEOUT } from "../../tests/support/host_arguments.ts";
 
 const MAC = { name: "deno", arch: "arm64", system: SYSTEMS.darwin } as const;
@@ -52,7 +52,7 @@ Deno.test({
     const folder = mkdtempSync(join(tmpdir(), "waft-self-"));
     try {
       const program = `
-        import { SYSTEMS } from "${new URL("./systems.ts", import.meta.url).href}";
+        import { SYSTEMS } from "${new URL("./systems/systems.ts", import.meta.url).href}";
         SYSTEMS.linux.isProven = false;
         const { currentHost } = await import("${new URL("./current.ts", import.meta.url).href}");
         console.log(currentHost().os);

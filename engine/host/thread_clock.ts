@@ -3,7 +3,7 @@
  * processor (CLOCK_THREAD_CPUTIME_ID): not while it waits, and not while the system runs other threads in its place.
  * Invariant: differences of its times never exceed those of performance.now().
  */
-import { fileCalls } from "./file_calls.ts";
+import { fileCalls } from "./calls/file_calls.ts";
 import { type Host, PROT } from "./host.ts";
 
 /** CLOCK_THREAD_CPUTIME_ID of <time.h>. */

@@ -4,7 +4,7 @@
  * after an idle period.
  */
 import type { Worker } from "node:worker_threads";
-import { hasAddressSpace } from "./address_space.ts";
+import { hasAddressSpace } from "./memory/address_space.ts";
 import { currentHost } from "./current.ts";
 import { nodeModule } from "./process.ts";
 

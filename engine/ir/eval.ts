@@ -22,7 +22,7 @@ import {
   lowWord,
   unsigned,
 } from "../base/numbers.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { DIVISION_CHECK, OP } from "./ops.ts";
 import { TY } from "./types.ts";
 

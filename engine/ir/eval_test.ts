@@ -4,7 +4,7 @@ import type { OpcodeRow } from "../wasm/opcode_row.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "./eval.ts";
 import { OP, type OpName } from "./ops.ts";
-import { TRAP_MESSAGES } from "../traps.ts";
+import { TRAP_MESSAGES } from "../base/traps.ts";
 import { TY } from "./types.ts";
 
 const TYPE_OF: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, F: TY.F64 };

@@ -7,7 +7,7 @@
  */
 import { grown } from "../base/columns.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import {
   atomicWord,
   BLOCK_COLD,

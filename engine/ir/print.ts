@@ -16,7 +16,7 @@
  * result have no visible id. Positions are printed on request: ` @0x1f`, and ` @0x1f/2` for inlined call site 2.
  */
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import {
   atomicRegion,
   atomicWidth,

@@ -7,7 +7,7 @@
  * Dominators: Cooper, Harvey, Kennedy, "A Simple, Fast Dominance Algorithm" (2001); blocks are in reverse postorder
  * already.
  */
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { atomicWidth, BLOCK_LOOP, type IrFunction, REGION, regionKind } from "./function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { hasSignature, isAccess, isAtomic, printInstruction } from "./print.ts";

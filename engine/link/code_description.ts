@@ -3,8 +3,8 @@
  * for the compiler's output, artifacts, tokens for other threads and loaded modules.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
-import type { NanRule } from "../nans.ts";
-import type { StackRule } from "../stack_rules.ts";
+import type { NanRule } from "../settings/nans.ts";
+import type { StackRule } from "../settings/stack_rules.ts";
 import type { CodeTables } from "./image.ts";
 
 /** An inlined call: the site that contains it, where the call was, and the function that was called. */

@@ -5,7 +5,7 @@
  */
 import { grown } from "../base/columns.ts";
 import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
-import type { CodeArena, GrowingChunk, OpenChunk } from "../host/code_arena.ts";
+import type { CodeArena, GrowingChunk, OpenChunk } from "../host/memory/code_arena.ts";
 
 /** The function and position of a program counter in an image. */
 interface CodeSite {

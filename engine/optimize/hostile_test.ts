@@ -1,11 +1,11 @@
 /** Functions shaped to make passes slow: the cost of all passes together grows linearly, or nearly so. */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import { ok } from "node:assert/strict";
 import { GROWTH, growthBetween } from "../../tests/support/linear_growth.ts";
 import { BLOCK_LOOP, boundsWord, IrFunction, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { optimize } from "./passes.ts";
 import { ALL } from "./testing/golden_text.ts";
 

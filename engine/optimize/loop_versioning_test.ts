@@ -1,7 +1,7 @@
 /**
  * Versioned loops: the same results, traps and memory for all starts, ends and steps; and which loops are versioned.
  */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { verifyFunction } from "../ir/verify.ts";

@@ -3,8 +3,8 @@
  * list of passes is `runPasses`; each comment gives the reason for a pass's place in it.
  */
 import type { IrFunction } from "../ir/function.ts";
-import type { OptimizationSet } from "../optimizations.ts";
-import type { Statistics } from "../statistics.ts";
+import type { OptimizationSet } from "../settings/optimizations.ts";
+import type { Statistics } from "../base/statistics.ts";
 import { compactBlocks, tidyBlocks } from "./blocks.ts";
 import { ControlFlow } from "./cfg.ts";
 import { coalesceFuel } from "./coalesce_fuel.ts";

@@ -2,9 +2,9 @@
  * All passes over random functions: every pass keeps the invariants and the observable behaviour, with any set of
  * optimizations.
  */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import { noneBut } from "../testing/optimizations.ts";
-import type { OptimizationSet } from "../optimizations.ts";
+import type { OptimizationSet } from "../settings/optimizations.ts";
 import { equal, ok } from "node:assert/strict";
 import type { IrFunction } from "../ir/function.ts";
 import { printFunction } from "../ir/print.ts";

@@ -1,5 +1,5 @@
 /** Reassociation: chains of associative operations, and the order of operands. */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { parseFunction } from "../ir/parse.ts";
 import { verifyFunction } from "../ir/verify.ts";

@@ -1,5 +1,5 @@
 /** Rewrite rules: results over corner-case operands, and the forms that the rules produce. */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import { equal, ok } from "node:assert/strict";
 import { IrFunction } from "../ir/function.ts";
 import { OP, OP_ROWS, type OpName } from "../ir/ops.ts";

@@ -8,7 +8,7 @@
  */
 import { now } from "../host/clocks.ts";
 import { appendFunctionCode } from "../codegen/function_code.ts";
-import { type BodyWork, noteInlineSites, withBodyCompiler } from "../compile.ts";
+import { type BodyWork, noteInlineSites, withBodyCompiler } from "../compile/compile.ts";
 import { codeEnd, type CompileJob, readStatistics } from "./helper.ts";
 import { Output } from "./output.ts";
 import { makeSchedule, type Schedule, STATE } from "./schedule.ts";

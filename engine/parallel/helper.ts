@@ -8,7 +8,7 @@
  */
 import { decodeModulePrefix } from "../binary/decode.ts";
 import type { Target } from "../codegen/target.ts";
-import { type CompileOptions, compilerState, withBodyCompiler } from "../compile.ts";
+import { type CompileOptions, compilerState, withBodyCompiler } from "../compile/compile.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import { validateModule } from "../validate/module.ts";
 import type { DataSegment, Module } from "../wasm/module.ts";

@@ -4,7 +4,7 @@
  * of threads that an engine may use. Out: the `share` option of compileModule.
  */
 import { inWords } from "../base/arguments.ts";
-import type { BodyWork, CompileOptions } from "../compile.ts";
+import type { BodyWork, CompileOptions } from "../compile/compile.ts";
 import { keepWorkersWhile, processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { compileTogether } from "./compile_together.ts";
 

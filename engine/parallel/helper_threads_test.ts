@@ -2,7 +2,7 @@
  * Compiling with helpers: the same image as from one thread, whichever thread compiled which function; a failing helper
  * costs only time; threads are reused, and do not keep the process alive.
  */
-import { Statistics } from "../statistics.ts";
+import { Statistics } from "../base/statistics.ts";
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -14,12 +14,12 @@ import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
 import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
 import type { Target } from "../codegen/target.ts";
-import { type CompiledCode, compileModule, type CompileOptions, compilerState } from "../compile.ts";
+import { type CompiledCode, compileModule, type CompileOptions, compilerState } from "../compile/compile.ts";
 import { prepareHelpers, threadCount } from "./helper_threads.ts";
-import { featureSet } from "../features.ts";
+import { featureSet } from "../settings/features.ts";
 import { endWorkers, processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { NewEngine, type WaftError } from "../mod.ts";
-import { optimizationSet } from "../optimizations.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
 import { compileTogether, type SendJob } from "./compile_together.ts";
 import type { CompileJob } from "./helper.ts";
 import { Output } from "./output.ts";

@@ -2,7 +2,7 @@
  * One thread's share of a compilation. In: the schedule, a compiler of single functions, an output. Out: the code of
  * all functions that this thread took, in its output, and the statistics of compiling them.
  */
-import type { Statistics } from "../statistics.ts";
+import type { Statistics } from "../base/statistics.ts";
 import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
 import { functionCodeWords, writeFunctionCode } from "../codegen/function_code.ts";

@@ -6,11 +6,11 @@
  * modules wait for others at their top level, as those of the compiler may; they are imported afterwards.
  */
 import { parentPort } from "node:worker_threads";
-import { backendFor } from "../backends.ts";
+import { backendFor } from "../compile/backends.ts";
 import type { CompileJob } from "./helper.ts";
-import type { OptimizeJob } from "./optimize_job.ts";
+import type { OptimizeJob } from "../background/optimize_job.ts";
 
-const JOBS = Promise.all([import("./helper.ts"), import("./run_optimize_job.ts")]);
+const JOBS = Promise.all([import("./helper.ts"), import("../background/run_optimize_job.ts")]);
 
 parentPort?.on("message", async (job: CompileJob | OptimizeJob) => {
   const [{ helpCompile }, { runOptimizeJob }] = await JOBS;

@@ -4,7 +4,7 @@
  * to, and the caller of a stack precedes it.
  */
 import { reportedName, shortName } from "../base/guest_stack.ts";
-import type { SourcePlace } from "../errors.ts";
+import type { SourcePlace } from "../base/errors.ts";
 import type { ImageOwner } from "../runtime/traps/trap_error.ts";
 import { firefoxProfile } from "./firefox_profile.ts";
 import type { SampleFrame } from "./sample_stacks.ts";

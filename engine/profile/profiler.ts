@@ -5,8 +5,8 @@
  */
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { Target } from "../codegen/target.ts";
-import { compileModule } from "../compile.ts";
-import type { CompileOptions } from "../compile_options.ts";
+import { compileModule } from "../compile/compile.ts";
+import type { CompileOptions } from "../compile/compile_options.ts";
 import type { CodeTables } from "../link/image.ts";
 import { optimizedPositions, type PositionOf } from "../link/code_positions.ts";
 import type { CompiledModule } from "../runtime/code/compiled_module.ts";

@@ -7,7 +7,7 @@
  * process, because a signal may arrive late.
  */
 import { type Host, PROT } from "../host/host.ts";
-import { type LinuxCalls, linuxCalls } from "../host/linux_calls.ts";
+import { type LinuxCalls, linuxCalls } from "../host/calls/linux_calls.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 import { SAMPLER_CODE } from "./sampler_code.ts";
 

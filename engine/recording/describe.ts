@@ -8,7 +8,7 @@ import { displayName, shortName } from "../base/guest_stack.ts";
 import { toHex } from "../base/hex.ts";
 import type { Module } from "../wasm/module.ts";
 import { isRef } from "../wasm/types.ts";
-import type { NanRule } from "../nans.ts";
+import type { NanRule } from "../settings/nans.ts";
 import { EVENT, EVENT_NAMES, readCode, type RecordedCode } from "./events.ts";
 import { readExhaustion } from "./exhaustion.ts";
 import { skipChanges } from "./host_changes.ts";

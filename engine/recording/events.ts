@@ -5,8 +5,8 @@
  * Invariant: an event is in one chunk of the log, and replaying the events in order repeats the run.
  */
 import type { ByteReader } from "../base/bytes.ts";
-import { NAN_RULES, type NanRule } from "../nans.ts";
-import { STACK_RULES } from "../stack_rules.ts";
+import { NAN_RULES, type NanRule } from "../settings/nans.ts";
+import { STACK_RULES } from "../settings/stack_rules.ts";
 
 export const EVENT = {
   /**

@@ -15,7 +15,7 @@
  */
 import { ByteReader, ByteWriter } from "../base/bytes.ts";
 import { nameErrors } from "../base/error_names.ts";
-import { markUncatchable, type SourcePlace, WaftError } from "../errors.ts";
+import { markUncatchable, type SourcePlace, WaftError } from "../base/errors.ts";
 import { nodeModule } from "../host/process.ts";
 
 const MAGIC = new TextEncoder().encode("\0waftrec");

@@ -23,7 +23,7 @@ import type { Instance } from "../runtime/instance/instance.ts";
 import type { InstanceLimits } from "../runtime/instance/instantiate.ts";
 import { moduleHash } from "../runtime/snapshot/snapshot.ts";
 import { type GuestThread, unexpectedPromise } from "../runtime/thread/guest_thread.ts";
-import { parseModule } from "../text_format.ts";
+import { parseModule } from "../text/text_format.ts";
 import { type FuncType, isRef, V128 } from "../wasm/types.ts";
 import { codeBits, EVENT } from "./events.ts";
 import { writeExhaustion } from "./exhaustion.ts";

@@ -9,7 +9,7 @@
  * same crossings in the same order.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
-import { ExhaustionError, isUncatchable, markUncatchable, TrapError } from "../errors.ts";
+import { ExhaustionError, isUncatchable, markUncatchable, TrapError } from "../base/errors.ts";
 import { isWasmException, type Tag, WasmException } from "../runtime/exceptions/exception.ts";
 import { makeTag } from "../runtime/instance/externals.ts";
 import { funcInfo } from "../runtime/instance/func.ts";

@@ -25,8 +25,8 @@ import { Liveness } from "./liveness.ts";
 import { Resolver } from "./resolve.ts";
 import { SpillSlots } from "./spill_slots.ts";
 import type { RegisterFile } from "../codegen/target.ts";
-import type { OptimizationSet } from "../optimizations.ts";
-import type { Statistics } from "../statistics.ts";
+import type { OptimizationSet } from "../settings/optimizations.ts";
+import type { Statistics } from "../base/statistics.ts";
 import type { VCode } from "../codegen/vcode.ts";
 
 /** State that the steps reuse from function to function. Only one function at a time may be allocated in it. */

@@ -1,6 +1,6 @@
 /** Register allocation of small functions: the number and place of its moves, stores and loads. */
-import { optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import { strict as assert } from "node:assert";
 import { TY } from "../ir/types.ts";
 import { allocateRegisters } from "./allocate.ts";

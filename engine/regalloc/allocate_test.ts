@@ -1,6 +1,6 @@
 /** Register allocation of random functions, checked by execution and by the allocation checker, with every key. */
-import { type OptimizationSet, optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import { type OptimizationSet, optimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import { defaultsBut } from "../testing/optimizations.ts";
 import { strict as assert } from "node:assert";
 import { allocateRegisters, AllocatorWorkspace } from "./allocate.ts";

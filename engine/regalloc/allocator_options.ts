@@ -4,8 +4,8 @@
  * target. Out: the allocator's view of them, in which it counts applications; and these counts by key.
  */
 import type { DeniedRegisters } from "../codegen/target.ts";
-import type { OptimizationSet } from "../optimizations.ts";
-import type { Statistics } from "../statistics.ts";
+import type { OptimizationSet } from "../settings/optimizations.ts";
+import type { Statistics } from "../base/statistics.ts";
 
 /** The registers that may be allocated; masks and orders as in RegisterFile (codegen/target.ts). */
 export interface AllocatableRegisters {

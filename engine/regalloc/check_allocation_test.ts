@@ -1,6 +1,6 @@
 /** The allocation checker: it finds changed operands, missing edits, and slots outside of the frame. */
-import { optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import { strict as assert } from "node:assert";
 import { allocateRegisters } from "./allocate.ts";
 import { Allocation } from "../codegen/allocation.ts";

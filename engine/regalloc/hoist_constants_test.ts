@@ -1,6 +1,6 @@
 /** Constants moved in front of loops: in which loops they move, and that random functions behave the same. */
-import { optimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import { strict as assert } from "node:assert";
 import { BLOCK_LOOP } from "../ir/function.ts";
 import { TY } from "../ir/types.ts";

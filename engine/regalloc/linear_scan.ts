@@ -13,7 +13,7 @@
  * (resolve.ts).
  */
 import { grown } from "../base/columns.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import type { f64 } from "../base/numbers.ts";
 import type { AllocatableRegisters, AllocatorOptions } from "./allocator_options.ts";
 import type { BlockFacts } from "./block_facts.ts";

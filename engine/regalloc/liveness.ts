@@ -13,7 +13,7 @@
  * live at all.
  */
 import { grown } from "../base/columns.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { BlockFacts } from "./block_facts.ts";
 import type { AllocatableRegisters } from "./allocator_options.ts";

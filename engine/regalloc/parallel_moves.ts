@@ -7,7 +7,7 @@
  * of different sizes never overlap.
  */
 import { grown } from "../base/columns.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
 

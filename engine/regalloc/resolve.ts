@@ -9,7 +9,7 @@
  */
 import { grown } from "../base/columns.ts";
 import type { f64 } from "../base/numbers.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { TY } from "../ir/types.ts";
 import type { Allocation } from "../codegen/allocation.ts";
 import type { AllocatorOptions } from "./allocator_options.ts";

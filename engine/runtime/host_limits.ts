@@ -5,8 +5,8 @@
  */
 import { now } from "../host/clocks.ts";
 import { THREAD } from "../abi/context_layout.ts";
-import { TrapError } from "../errors.ts";
-import { TRAP, TRAP_MESSAGES } from "../traps.ts";
+import { TrapError } from "../base/errors.ts";
+import { TRAP, TRAP_MESSAGES } from "../base/traps.ts";
 import { realmStore } from "./realm_store.ts";
 import { UNLIMITED_FUEL } from "./thread/guest_thread.ts";
 

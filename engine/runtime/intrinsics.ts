@@ -4,7 +4,7 @@
  * uses a separate stack and is exempt from the limits of programs' calls.
  */
 import { CONTEXT, MEMORY, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { COLLECTOR_FUNCTIONS } from "../gc/collector_layout.ts";
 import type { CollectorCode } from "../gc/heap.ts";
 import { PROT } from "../host/host.ts";

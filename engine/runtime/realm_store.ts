@@ -3,7 +3,7 @@
  * and the compiler for intrinsic modules, which engine.ts registers when it is loaded. An artifact also contains the
  * process code, so that its module runs without a compiler. Invariant: one store per realm.
  */
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { currentHost } from "../host/current.ts";
 import type { CompiledModule } from "./code/compiled_module.ts";
 import type { ProcessCode } from "./thread/guest_thread.ts";

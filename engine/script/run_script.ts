@@ -13,7 +13,7 @@ import {
   NewEngine,
   type SharedMemoryToken,
   WasmException,
-} from "../engine.ts";
+} from "../api/engine.ts";
 import {
   Bug,
   ExhaustionError,
@@ -23,8 +23,8 @@ import {
   TrapError,
   UnsupportedError,
   WaftError,
-} from "../errors.ts";
-import { PROPOSAL_ROWS } from "../features.ts";
+} from "../base/errors.ts";
+import { PROPOSAL_ROWS } from "../settings/features.ts";
 import { callRaw } from "../runtime/instance/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ValType } from "../wasm/types.ts";

@@ -4,7 +4,7 @@
  * access the shared memories only.
  */
 import { parentPort, workerData } from "node:worker_threads";
-import { type EngineOptions, Memory, type SharedMemoryToken } from "../engine.ts";
+import { type EngineOptions, Memory, type SharedMemoryToken } from "../api/engine.ts";
 import { type Command, parseScript } from "../text/script.ts";
 import { runCommands, type ScriptResult } from "./run_script.ts";
 

@@ -1,7 +1,12 @@
 /**
  * Sets of optimizations for tests of single passes. In: the keys that a test is about. Out: a complete set.
  */
-import { OPTIMIZATION_ROWS, type OptimizationName, type OptimizationSet, optimizationSet } from "../optimizations.ts";
+import {
+  OPTIMIZATION_ROWS,
+  type OptimizationName,
+  type OptimizationSet,
+  optimizationSet,
+} from "../settings/optimizations.ts";
 
 /** Every optimization off but those of `on`. */
 export function noneBut(on: Partial<Record<OptimizationName, boolean>>): OptimizationSet {

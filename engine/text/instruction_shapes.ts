@@ -3,7 +3,7 @@
  * and binary differ in order (`call_indirect` begins with its table) and in the optional parts (memory and table
  * indices), so a shape describes a whole list of kinds.
  */
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import type { ImmediateKind } from "../wasm/opcode_row.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
 

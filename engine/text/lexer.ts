@@ -6,7 +6,7 @@
  * illegal character, an unclosed string, bad UTF-8) ends the columns with an ERROR token. The parser that reaches such
  * a token reports it, so the first mistake in the text is the one reported, and a script survives a bad module.
  */
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import { keywordNumber } from "./keywords.ts";
 import { numberKind } from "./number_text.ts";
 import { NO_SYMBOL, SymbolTable } from "./symbols.ts";

@@ -4,7 +4,7 @@
  * the parser's error is kept, with its line and column.
  */
 import { decodeUtf8 } from "../base/utf8.ts";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 
 /** Number of leading bytes in the message: the length of the magic number. */
 const SHOWN = 4;

@@ -3,7 +3,7 @@
  */
 import assert from "node:assert/strict";
 import { encodeModule } from "../binary/encode.ts";
-import { MalformedError, WaftError } from "../errors.ts";
+import { MalformedError, WaftError } from "../base/errors.ts";
 import { parseModule, textToBinary } from "./parse_module.ts";
 
 /** Requires both texts to have the same binary. */

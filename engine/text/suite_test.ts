@@ -10,7 +10,7 @@ import { loadWabt } from "../../tests/support/test_packages.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts, TESTSUITE } from "../../tests/support/testsuite.ts";
 import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
-import { WaftError } from "../errors.ts";
+import { WaftError } from "../base/errors.ts";
 import { emptyNames, type Module } from "../wasm/module.ts";
 import { parseModule } from "./parse_module.ts";
 import { printModule } from "./print.ts";

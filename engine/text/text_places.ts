@@ -6,7 +6,7 @@
  * the bytes are written.
  */
 import { grown } from "../base/columns.ts";
-import type { SourcePlace } from "../errors.ts";
+import type { SourcePlace } from "../base/errors.ts";
 import type { Module, RawBytes } from "../wasm/module.ts";
 import type { Tokens } from "./tokens.ts";
 

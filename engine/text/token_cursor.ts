@@ -5,7 +5,7 @@
  * Invariant: `at` never passes the final END or ERROR token, because only matched tokens are consumed and no parser
  * matches those two.
  */
-import { InvalidError, MalformedError } from "../errors.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { INTEGER, numberKind, readInteger, readMagnitude } from "./number_text.ts";
 import { decodeString } from "./string_text.ts";

@@ -4,7 +4,7 @@
  *
  * Invariant: the last two tokens are END or ERROR, so a lookahead of one token needs no check.
  */
-import type { SourcePlace } from "../errors.ts";
+import type { SourcePlace } from "../base/errors.ts";
 import { decodeUtf8 } from "../base/utf8.ts";
 import { SymbolTable } from "./symbols.ts";
 

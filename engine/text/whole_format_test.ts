@@ -3,7 +3,7 @@
  * parses or fails with an error of the engine.
  */
 import assert from "node:assert/strict";
-import { WaftError } from "../errors.ts";
+import { WaftError } from "../base/errors.ts";
 import { encodeModule } from "../binary/encode.ts";
 import type { Module } from "../wasm/module.ts";
 import { parseModule } from "./parse_module.ts";

@@ -11,7 +11,7 @@ import { OBJECT } from "../abi/gc_layout.ts";
 import { BLOCK_COLD, BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { Handler, Translation } from "./translation.ts";
 import { branchAhead, jumpAhead } from "./block_parameters.ts";

@@ -9,7 +9,7 @@ import type { BuiltinName } from "../abi/builtins.ts";
 import { atomicWord } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { THREADS_ROWS } from "../wasm/opcodes_threads.ts";
 import type { Handler, Translation } from "./translation.ts";

@@ -13,7 +13,7 @@ import { RECORD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { CALL_OWN, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { isSubtypeId } from "../wasm/subtype.ts";
 import { typeMatches } from "./casts.ts";
 import { returnResults, trapHere } from "./control.ts";

@@ -17,7 +17,7 @@ import { CELLS, DESCRIPTOR, DISPLAY_LENGTH, OBJECT, REF_TAG, TYPE_KIND } from ".
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { closeHeapType, heapMatches, subtypeDepth, topHeap } from "../wasm/subtype.ts";
 import { HEAP, type HeapType } from "../wasm/types.ts";

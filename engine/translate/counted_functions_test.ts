@@ -4,9 +4,9 @@
  */
 import { deepEqual, equal, notDeepEqual } from "node:assert/strict";
 import { OPTIMIZING_X64 } from "../backend_x64/optimizing_target.ts";
-import { compileModule } from "../compile.ts";
-import { featureSet } from "../features.ts";
-import { optimizationSet } from "../optimizations.ts";
+import { compileModule } from "../compile/compile.ts";
+import { featureSet } from "../settings/features.ts";
+import { optimizationSet } from "../settings/optimizations.ts";
 import { parseModule } from "../text/parse_module.ts";
 import { validateModule } from "../validate/module.ts";
 import { countedFunctions } from "./counted_functions.ts";

@@ -18,7 +18,7 @@ import { canonicalLanes } from "../ir/canonical_nan.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { branchAhead, joinEdges, jumpAhead } from "./block_parameters.ts";
 import { callBuiltin } from "./builtin_calls.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "./counted_functions.ts";

@@ -19,7 +19,7 @@ import { CONTEXT, TAG_SIZE, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { BRANCH_HINT, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { type CatchClause, type Immediates, passesException } from "../wasm/immediates.ts";
 import { branch, jumpToFrame, trapHere } from "./control.ts";
 import { FRAME_KIND } from "./frames.ts";

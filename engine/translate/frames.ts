@@ -15,7 +15,7 @@
  * Frame columns are indexed by frame number, outermost 0.
  */
 import { doubled } from "../base/columns.ts";
-import { UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../base/errors.ts";
 
 /**
  * Kinds of frames. TRY: a legacy try before its first catch, CATCH after it; BODY: the function itself; INLINED: the

@@ -17,7 +17,7 @@ import type { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { FUEL_PRICE_OF_IF } from "./fuel_prices.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import { validateBody } from "../validate/code.ts";
 import { FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";

@@ -5,8 +5,8 @@
 import { noneBut } from "../testing/optimizations.ts";
 import { ok, throws } from "node:assert/strict";
 import { decodeModule } from "../binary/decode.ts";
-import { UnsupportedError } from "../errors.ts";
-import { featureSet } from "../features.ts";
+import { UnsupportedError } from "../base/errors.ts";
+import { featureSet } from "../settings/features.ts";
 import { IrFunction } from "../ir/function.ts";
 import { verifyFunction } from "../ir/verify.ts";
 import { validateModule } from "../validate/module.ts";

@@ -13,7 +13,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
-import { imitates } from "../nans.ts";
+import { imitates } from "../settings/nans.ts";
 import { opcodeColumn, OPCODES } from "../wasm/opcodes.ts";
 import type { Translation } from "./translation.ts";
 import { ZERO_VECTOR } from "./vector_constants.ts";

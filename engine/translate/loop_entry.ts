@@ -16,7 +16,7 @@
  * one it is at. Establishes: the invariants of ir/function.ts. Charges of fuel are those of the body, because regions
  * begin at loop headers.
  */
-import { UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../base/errors.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";

@@ -11,7 +11,7 @@ import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { ACCESS_BYTES, OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { pageBytes } from "../wasm/types.ts";
 import type { Handler, Translation } from "./translation.ts";

@@ -8,10 +8,10 @@
  * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
  * memory 0.
  */
-import type { NanCode } from "../nans.ts";
-import type { StackRule } from "../stack_rules.ts";
-import type { OptimizationSet } from "../optimizations.ts";
-import { Statistics } from "../statistics.ts";
+import type { NanCode } from "../settings/nans.ts";
+import type { StackRule } from "../settings/stack_rules.ts";
+import type { OptimizationSet } from "../settings/optimizations.ts";
+import { Statistics } from "../base/statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";

@@ -7,7 +7,7 @@ import { OBJECT } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { I16, I8, isPacked, type ValType } from "../wasm/types.ts";
 import type { Handler, Translation } from "./translation.ts";

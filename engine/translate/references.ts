@@ -6,7 +6,7 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { branchWhen, trapHere } from "./control.ts";
 import { recordOffset } from "./module_env.ts";

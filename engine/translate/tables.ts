@@ -5,7 +5,7 @@
 import { TABLE } from "../abi/context_layout.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { TRAP } from "../traps.ts";
+import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { I64 as INDEX64 } from "../wasm/types.ts";
 import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";

@@ -6,12 +6,12 @@
  * Invariant: this file imports no handler, so they form no import cycle with the dispatch over them (function.ts).
  */
 import { doubled } from "../base/columns.ts";
-import { UnsupportedError } from "../errors.ts";
+import { UnsupportedError } from "../base/errors.ts";
 import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { NanCode } from "../nans.ts";
+import type { NanCode } from "../settings/nans.ts";
 import type { CodeVisitor } from "../validate/visitor.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { CatchClause, Immediates } from "../wasm/immediates.ts";

@@ -2,7 +2,7 @@
  * The strict check of branch hints (wasm/branch_hints.ts), for tools that ask for it. In: a valid module. Out: nothing,
  * or an InvalidError for a hint that belongs to neither `if` nor `br_if`.
  */
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { idOf } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";

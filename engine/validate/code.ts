@@ -7,7 +7,7 @@
  * One pass, no recursion, no allocation per instruction. A visitor may call validateBody for another function from any
  * of its callbacks: each walk has its own walker.
  */
-import { Bug, MalformedError } from "../errors.ts";
+import { Bug, MalformedError } from "../base/errors.ts";
 import { idOf, type Mnemonic, NATURAL_ALIGN, opcodeColumn, OPCODES } from "../wasm/opcodes.ts";
 import { I32, isDefaultable, isRef, V128 } from "../wasm/types.ts";
 import { CHECK, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "./columns.ts";

@@ -3,8 +3,8 @@
  * the calls of visitors, and bodies of extreme size.
  */
 import assert from "node:assert/strict";
-import { InvalidError, MalformedError } from "../errors.ts";
-import { featureSet } from "../features.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
+import { featureSet } from "../settings/features.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { Module } from "../wasm/module.ts";
 import { OPCODES } from "../wasm/opcodes.ts";

@@ -4,7 +4,7 @@
  *
  * Invariant (checked here): a simple row has at most three operands and one result.
  */
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import type { OpcodeRow } from "../wasm/opcode_row.ts";
 import { IS_ATOMIC, LANE_LIMIT, opcodeColumn } from "../wasm/opcodes.ts";
 import { F32, F64, I32, I64, V128, type ValType } from "../wasm/types.ts";

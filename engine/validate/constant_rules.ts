@@ -3,8 +3,8 @@
  * segments. The rules are those of bodies (simple.ts, special.ts), restricted to constant instructions. Expressions of
  * the usual instructions are accepted without this file (constants.ts).
  */
-import { InvalidError, MalformedError } from "../errors.ts";
-import type { FeatureName } from "../features.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
+import type { FeatureName } from "../settings/features.ts";
 import type { Expr } from "../wasm/module.ts";
 import { idOf, IS_SIMPLE, type Mnemonic, OPCODES } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";

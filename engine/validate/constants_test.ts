@@ -3,7 +3,7 @@
  * uses of features and the same declared functions, and leaves errors to them.
  */
 import assert from "node:assert/strict";
-import { type FeatureSet, featureSet } from "../features.ts";
+import { type FeatureSet, featureSet } from "../settings/features.ts";
 import { emptyModule, type Expr, type Module } from "../wasm/module.ts";
 import { F64, FUNCREF, HEAP, I32, I64, refType, V128, type ValType } from "../wasm/types.ts";
 import { validateConstant } from "./constant_rules.ts";

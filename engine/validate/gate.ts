@@ -6,8 +6,8 @@
  * smallest offset of a use; the use of a disabled feature is an UnsupportedError at that offset. `firstUse` reduces the
  * check to one comparison in hot loops: `if (at < firstUse[feature]) gate.use(…)`.
  */
-import { UnsupportedError } from "../errors.ts";
-import { ALL_FEATURE_ROWS, type FeatureName, type FeatureSet } from "../features.ts";
+import { UnsupportedError } from "../base/errors.ts";
+import { ALL_FEATURE_ROWS, type FeatureName, type FeatureSet } from "../settings/features.ts";
 import { EXNREF, EXTERNREF, FUNCREF, HEAP, heapOf, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
 
 /** Number of each feature: its index in ALL_FEATURE_ROWS plus 1; 0 means WebAssembly 1.0. */

@@ -4,7 +4,7 @@
  * only the validation of bodies reads. Nothing is checked.
  */
 import { readBranchHints } from "../wasm/branch_hints.ts";
-import type { FeatureSet } from "../features.ts";
+import type { FeatureSet } from "../settings/features.ts";
 import type { Module } from "../wasm/module.ts";
 import { canonicalTypeIds } from "../wasm/subtype.ts";
 import type { FuncType, GlobalType, MemoryType, TableType } from "../wasm/types.ts";

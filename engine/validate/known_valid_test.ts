@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { decodeModule } from "../binary/decode.ts";
 import { encodeModule } from "../binary/encode.ts";
-import { featureSet } from "../features.ts";
+import { featureSet } from "../settings/features.ts";
 import { parseModule } from "../text/parse_module.ts";
 import { annotateKnownValid } from "./known_valid.ts";
 import { validateModule } from "./module.ts";

@@ -6,7 +6,7 @@
  * UnsupportedError (a disabled feature), and MalformedError for a malformed body, each with the offset of its cause.
  */
 import { readBranchHints } from "../wasm/branch_hints.ts";
-import type { FeatureSet } from "../features.ts";
+import type { FeatureSet } from "../settings/features.ts";
 import type { ExternKind, Import, Module } from "../wasm/module.ts";
 import {
   type FuncType,

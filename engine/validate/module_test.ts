@@ -2,8 +2,8 @@
  * Validation of modules: every rule of a section with a module that breaks it, the limits, and the derived tables.
  */
 import assert from "node:assert/strict";
-import { InvalidError, MalformedError } from "../errors.ts";
-import { featureSet } from "../features.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
+import { featureSet } from "../settings/features.ts";
 import type { Module } from "../wasm/module.ts";
 import { EXTERNREF, F32, FUNCREF, HEAP, I32, I64, refType, type SubType } from "../wasm/types.ts";
 import { MAX_FIELDS, MAX_PARAMS, MAX_RESULTS } from "./limits.ts";

@@ -3,7 +3,7 @@
  * storage.ts, references.ts, aggregates.ts and wide.ts. A special row without a rule does not type-check; a rule for a
  * row that is not special is a Bug at load.
  */
-import { Bug } from "../errors.ts";
+import { Bug } from "../base/errors.ts";
 import { IS_SIMPLE, OPCODES, rowByMnemonic, type SpecialMnemonic } from "../wasm/opcodes.ts";
 import { AGGREGATE_RULES } from "./aggregates.ts";
 import { CONTROL_RULES, type Rule } from "./control.ts";

@@ -2,7 +2,7 @@
  * Rules of types (specification, 3.2): the type section with its recursive groups and declared supertypes, limits, and
  * the types of memories, tables and globals. Out: canonical ids of the type section (wasm/subtype.ts).
  */
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import type { Module } from "../wasm/module.ts";
 import { canonicalType, canonicalTypeIds, matchesCompositeType } from "../wasm/subtype.ts";
 import {

@@ -6,7 +6,7 @@
  * accepted before. With `bodies: false` everything but the function bodies is valid, and each body is validated by the
  * validateBody that translates it.
  */
-import type { FeatureName } from "../features.ts";
+import type { FeatureName } from "../settings/features.ts";
 import type { BranchHints } from "../wasm/branch_hints.ts";
 import type { Module } from "../wasm/module.ts";
 import type { FuncType, GlobalType, MemoryType, TableType, ValType } from "../wasm/types.ts";

@@ -9,7 +9,7 @@
  * walkers come from a pool; no two walks share one.
  */
 import { doubled } from "../base/columns.ts";
-import { InvalidError, MalformedError } from "../errors.ts";
+import { InvalidError, MalformedError } from "../base/errors.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { RawBytes } from "../wasm/module.ts";

@@ -4,7 +4,7 @@
  *
  * Invariant: a guest sees an error number, never a WasiError; every other error ends the call.
  */
-import type { LinuxCalls } from "../host/linux_calls.ts";
+import type { LinuxCalls } from "../host/calls/linux_calls.ts";
 import type { openFlags } from "./abi.ts";
 import type { Descriptors } from "./descriptors.ts";
 import type { GuestMemory } from "./guest_memory.ts";

@@ -4,7 +4,7 @@
  * passes all others on. Invariants: calls behave as Linux's (linux_calls.ts), so the functions of WASI do not know the
  * difference; a path is one name, because paths are resolved before (paths.ts); the bytes of all files are limited.
  */
-import type { LinuxCall, LinuxCalls } from "../host/linux_calls.ts";
+import type { LinuxCall, LinuxCalls } from "../host/calls/linux_calls.ts";
 import type { openFlags } from "./abi.ts";
 
 /** Gives the bytes at an address that a call passes: memory of the guest, or of the scratch buffer. */

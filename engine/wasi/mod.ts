@@ -1,13 +1,13 @@
 /**
- * WASI preview 1: all functions of `wasi_snapshot_preview1`, on the calls of the operating system (host/file_calls.ts).
+ * WASI preview 1: all functions of `wasi_snapshot_preview1`, on the calls of the operating system (file_calls.ts).
  * In: arguments, environment and the directories that the guest may use. Out: an import namespace. Invariant: a guest
  * reaches nothing outside those directories (paths.ts), and no call blocks beyond the deadline of the guest's call
  * (waits.ts).
  */
 import { requireKnownNames, requireRecord, requireTexts, wholeNumber } from "../base/arguments.ts";
 import { currentHost } from "../host/current.ts";
-import { fileCalls } from "../host/file_calls.ts";
-import type { Instance } from "../engine.ts";
+import { fileCalls } from "../host/calls/file_calls.ts";
+import type { Instance } from "../api/engine.ts";
 import { Memory } from "../runtime/memory/memory.ts";
 import {
   ALL_RIGHTS,

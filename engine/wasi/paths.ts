@@ -7,7 +7,7 @@
  * Each component is opened relative to the previous descriptor (openat with O_NOFOLLOW). Links are read and replaced by
  * their components; `..` returns to the previous descriptor and never goes above the first.
  */
-import type { LinuxCalls } from "../host/linux_calls.ts";
+import type { LinuxCalls } from "../host/calls/linux_calls.ts";
 import { ERRNO, errnoOf, type openFlags } from "./abi.ts";
 import type { Scratch } from "./scratch.ts";
 import type { Waits } from "./waits.ts";

@@ -3,8 +3,8 @@
  * (component/program/mod.ts). In: the options of a run. Out: an engine, a context and the options of WASI, and the
  * result of the run. Invariant: the options give the program nothing of the host but clocks and random bytes.
  */
-import { type Context, type Engine, NewEngine } from "../engine.ts";
-import { TrapError } from "../errors.ts";
+import { type Context, type Engine, NewEngine } from "../api/engine.ts";
+import { TrapError } from "../base/errors.ts";
 import { requireKnownNames, requireRecord } from "../base/arguments.ts";
 import { bytesOf, Collected, type Contents } from "./memory_streams.ts";
 import { WasiExit, type WasiOptions } from "./mod.ts";

@@ -1,7 +1,7 @@
 /**
  * File status: Linux's statx (uniform over architectures) to WASI's filestat.
  */
-import type { LinuxCalls } from "../host/linux_calls.ts";
+import type { LinuxCalls } from "../host/calls/linux_calls.ts";
 import { FILETYPE, FILETYPE_OF_MODE } from "./abi.ts";
 import type { GuestMemory } from "./guest_memory.ts";
 import type { Scratch } from "./scratch.ts";

@@ -8,8 +8,8 @@
  */
 import { now, setTimer } from "../host/clocks.ts";
 import { parentPort, workerData } from "node:worker_threads";
-import { Memory, Module } from "../engine.ts";
-import { TrapError } from "../errors.ts";
+import { Memory, Module } from "../api/engine.ts";
+import { TrapError } from "../base/errors.ts";
 import { callDeadline, interruptedCall } from "../runtime/host_limits.ts";
 import { ERRNO, type FunctionName, WASI_FUNCTIONS } from "./abi.ts";
 import { asFunction } from "./functions.ts";

@@ -7,7 +7,7 @@
  * room first, they wait again where the kernel supports RWF_NOWAIT.
  */
 import { now } from "../host/clocks.ts";
-import type { LinuxCalls } from "../host/linux_calls.ts";
+import type { LinuxCalls } from "../host/calls/linux_calls.ts";
 import { callDeadline, callIsBounded, callIsOver, chargeBytes, interruptedCall } from "../runtime/host_limits.ts";
 import { ERRNO, errnoOf } from "./abi.ts";
 import type { Scratch } from "./scratch.ts";

@@ -2,7 +2,7 @@
  * The error that carries proc_exit. In: the exit status. Out: an error that compiled code does not catch, for the
  * guest's caller.
  */
-import { markUncatchable } from "../errors.ts";
+import { markUncatchable } from "../base/errors.ts";
 
 /** Thrown through the guest by proc_exit; compiled code does not catch it. */
 export class WasiExit extends Error {

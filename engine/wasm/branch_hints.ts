@@ -4,7 +4,7 @@
  * module has no hints.
  */
 import { ByteReader } from "../base/bytes.ts";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import type { Module } from "./module.ts";
 
 /** The section's name. */

@@ -2,7 +2,7 @@
  * The code reader: immediates of every kind, long and short LEB128 forms, the suite's messages, exact offsets, ends.
  */
 import assert from "node:assert/strict";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import { CodeReader } from "./code_reader.ts";
 import { idOf, type Mnemonic, OPCODES } from "./opcodes.ts";
 import { HEAP, I32, I64, refType, V128, type ValType } from "./types.ts";

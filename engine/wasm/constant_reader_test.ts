@@ -3,7 +3,7 @@
  * others.
  */
 import assert from "node:assert/strict";
-import { MalformedError } from "../errors.ts";
+import { MalformedError } from "../base/errors.ts";
 import { CodeReader } from "./code_reader.ts";
 import { CONSTANT, ConstantReader, soleFunction } from "./constant_reader.ts";
 import { BytesView } from "./module.ts";

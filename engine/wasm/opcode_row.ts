@@ -15,7 +15,7 @@
  * Everything per opcode (decoding, encoding, text, feature gates, simple validation and translation) derives from the
  * rows.
  */
-import type { FeatureName } from "../features.ts";
+import type { FeatureName } from "../settings/features.ts";
 
 /** Kinds of immediates, in the order of the binary format. */
 export const IMMEDIATE_KINDS = [

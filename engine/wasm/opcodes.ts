@@ -5,8 +5,8 @@
  * Establishes: ids are 0 … OPCODES.length − 1 in the order of the pages; no two rows share a code or a name; every
  * column has one entry per id. A mistake in a row is a {@linkcode Bug} at load, before any module is read.
  */
-import { Bug } from "../errors.ts";
-import { ALL_FEATURE_ROWS } from "../features.ts";
+import { Bug } from "../base/errors.ts";
+import { ALL_FEATURE_ROWS } from "../settings/features.ts";
 import { IMMEDIATE_KINDS, type ImmediateKind, type OpcodeRow, SIGNATURE_LETTERS } from "./opcode_row.ts";
 import { CORE_ROWS } from "./opcodes_core.ts";
 import { GC_ROWS } from "./opcodes_gc.ts";

@@ -7,8 +7,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
 import { ByteWriter } from "../base/bytes.ts";
-import { Bug } from "../errors.ts";
-import { PROPOSAL_ROWS } from "../features.ts";
+import { Bug } from "../base/errors.ts";
+import { PROPOSAL_ROWS } from "../settings/features.ts";
 import { OP_ROWS } from "../ir/ops.ts";
 import type { ImmediateKind, OpcodeRow } from "./opcode_row.ts";
 import {

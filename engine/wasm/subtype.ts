@@ -11,7 +11,7 @@
  *
  * Functions whose names end in `Type` or begin with `heap` take closed types; `matchesIn` takes a module's own.
  */
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import type { Module } from "./module.ts";
 import {
   BOTTOM,

@@ -1,6 +1,6 @@
 /** Canonical type ids and type matching: equal recursive groups, chains of supertypes, abstract heap types, limits. */
 import assert from "node:assert/strict";
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import {
   bottomOf,
   canonicalFuncTypeId,

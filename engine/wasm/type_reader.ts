@@ -6,7 +6,7 @@
  * accepts (limits.ts), so it is reported as an unknown type.
  */
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import { MAX_LOCALS } from "./limits.ts";
 import { HEAP, type HeapType, I16, I8, refType, V128, type ValType } from "./types.ts";
 

@@ -7,7 +7,14 @@
  * Invariant: WebAssembly code does not catch an error made from a trap.
  */
 import { defineGuestStack } from "../base/guest_stack.ts";
-import { describeTrap, ExhaustionError, markUncatchable, SuspensionError, TrapError, WaftError } from "../errors.ts";
+import {
+  describeTrap,
+  ExhaustionError,
+  markUncatchable,
+  SuspensionError,
+  TrapError,
+  WaftError,
+} from "../base/errors.ts";
 import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { dressException } from "./exception.ts";
 

@@ -10,7 +10,7 @@ import {
   Tag as RuntimeTag,
   WasmException,
 } from "../runtime/exceptions/exception.ts";
-import { realmStore } from "../engine.ts";
+import { realmStore } from "../api/engine.ts";
 import { canonicalFuncTypeId } from "../wasm/subtype.ts";
 import { type FuncType, V128 } from "../wasm/types.ts";
 import { defineInterface, requireObject, sequence, Slot, toU32 } from "./interface.ts";

@@ -1,7 +1,7 @@
 /**
  * WebAssembly.Global (JavaScript API, "Globals") over the engine's globals.
  */
-import { realmStore } from "../engine.ts";
+import { realmStore } from "../api/engine.ts";
 import { EXTERN, ExternGlobal } from "../runtime/instance/externals.ts";
 import { FUNCREF, isRef, V128, valTypeName } from "../wasm/types.ts";
 import { defineInterface, requireObject, Slot } from "./interface.ts";

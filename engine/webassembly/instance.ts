@@ -3,7 +3,7 @@
  * creates the engine's instance, and exposes its exports. Functions are the engine's own, so that linking one to
  * another instance leaves no JavaScript in between.
  */
-import type { ExportValue, ImportDescriptor } from "../engine.ts";
+import type { ExportValue, ImportDescriptor } from "../api/engine.ts";
 import { ExternGlobal, ExternTable } from "../runtime/instance/externals.ts";
 import { type Imports, UNDEFINED } from "../runtime/instance/instantiate.ts";
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";

@@ -4,7 +4,7 @@
  * Out: functions and globals to link (implemented in runtime/strings/string_builtins.ts); an InvalidError when the type
  * of an import differs from the builtin's.
  */
-import { InvalidError } from "../errors.ts";
+import { InvalidError } from "../base/errors.ts";
 import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
 import { STRING_BUILTINS, STRING_MODULE, type StringBuiltin } from "../abi/string_layout.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";

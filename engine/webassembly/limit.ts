@@ -8,10 +8,10 @@
  * is asked while no such work goes on.
  */
 import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts";
-import { TrapError } from "../errors.ts";
+import { TrapError } from "../base/errors.ts";
 import { clearTimer, now, setTimer } from "../host/clocks.ts";
 import { nodeModule } from "../host/process.ts";
-import { realmStore, underLimits } from "../engine.ts";
+import { realmStore, underLimits } from "../api/engine.ts";
 import { onAbort } from "../runtime/suspension/abort_listeners.ts";
 import {
   type ControlContext,
@@ -19,7 +19,7 @@ import {
   deadlineTime,
   processorTimeInWords,
 } from "../runtime/suspension/call_limits.ts";
-import { TRAP, TRAP_MESSAGES } from "../traps.ts";
+import { TRAP, TRAP_MESSAGES } from "../base/traps.ts";
 import { outward, withLimitOfWork } from "./errors.ts";
 import { theEngine } from "./module.ts";
 

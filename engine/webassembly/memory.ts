@@ -2,7 +2,7 @@
  * WebAssembly.Memory (JavaScript API, "Memories"). The buffer of an unshared memory is the same object until the memory
  * grows, which detaches it. The buffer of a shared memory is one SharedArrayBuffer that grows with it.
  */
-import { realmStore } from "../engine.ts";
+import { realmStore } from "../api/engine.ts";
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
 import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
 import { I32, I64, PAGE_BYTES } from "../wasm/types.ts";

@@ -12,7 +12,7 @@
  * message without tokens of this process (host/seal.ts) is never opened, because any Worker can send one.
  */
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
-import { Module as EngineModule, type SharedMemoryToken, type SharedModuleToken } from "../engine.ts";
+import { Module as EngineModule, type SharedMemoryToken, type SharedModuleToken } from "../api/engine.ts";
 import { isWasmException } from "../runtime/exceptions/exception.ts";
 import { TAGS } from "./exception.ts";
 import { GLOBALS } from "./global.ts";

@@ -3,8 +3,8 @@
  * their imports, exports and custom sections.
  */
 import { decodeModule } from "../binary/decode.ts";
-import { Engine, type EngineOptions, type Module as EngineModule } from "../engine.ts";
-import { settingsOf } from "../settings.ts";
+import { Engine, type EngineOptions, type Module as EngineModule } from "../api/engine.ts";
+import { settingsOf } from "../api/settings.ts";
 import type { CustomSection, ExternKind } from "../wasm/module.ts";
 import { as, CompileError } from "./errors.ts";
 import { bytesOf, defineInterface, requireObject, Slot } from "./interface.ts";

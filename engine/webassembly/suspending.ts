@@ -2,7 +2,7 @@
  * Suspending and promising (JavaScript Promise Integration). Suspending marks an imported function so that its caller
  * waits for the promises that it returns; promising wraps an exported function in a form that can wait.
  */
-import { promising as enginePromising } from "../engine.ts";
+import { promising as enginePromising } from "../api/engine.ts";
 import { funcInfo } from "../runtime/instance/func.ts";
 import { SUSPENDING } from "../runtime/boundary/marshal.ts";
 import { SuspendError } from "./errors.ts";

@@ -1,7 +1,7 @@
 /**
  * WebAssembly.Table (JavaScript API, "Tables") over the engine's tables.
  */
-import { realmStore } from "../engine.ts";
+import { realmStore } from "../api/engine.ts";
 import { EXTERN, ExternTable } from "../runtime/instance/externals.ts";
 import { MAX_TABLE_ELEMENTS, Table as RuntimeTable } from "../runtime/instance/table.ts";
 import { defaultValue } from "../runtime/boundary/values.ts";

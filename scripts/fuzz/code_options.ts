@@ -4,11 +4,11 @@
  */
 import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
-import { prepareBodyCompiler } from "../../engine/compile.ts";
-import { featureSet } from "../../engine/features.ts";
+import { prepareBodyCompiler } from "../../engine/compile/compile.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES, cpuFeatures } from "../../engine/host/cpu.ts";
 import { currentHost } from "../../engine/host/current.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 
 /** The switches, as rows of a task's options. */
 export const CODE_SWITCHES = {

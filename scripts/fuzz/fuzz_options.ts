@@ -9,7 +9,7 @@ import { COMPILED_FEATURES, type ModuleSource, type Source, SOURCES } from "../.
 import { forcedInTurn, GENERATED_FEATURES } from "../../tests/fuzz/generate_module.ts";
 import { SCENARIO_NAMES, type ScenarioName } from "../../tests/fuzz/scenarios.ts";
 import { SmithModules } from "../../tests/fuzz/smith_modules.ts";
-import { type Tiering, TIERINGS } from "../../engine/settings.ts";
+import { type Tiering, TIERINGS } from "../../engine/api/settings.ts";
 import { oneOf, readTaskLine, wrongUsage } from "../task_options.ts";
 
 const task = {

@@ -5,13 +5,13 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { compileModule, stubContext } from "../../engine/compile.ts";
-import { NewEngine } from "../../engine/engine.ts";
+import { compileModule, stubContext } from "../../engine/compile/compile.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { ARM64_PATCHES, arm64MutantsOf } from "../../engine/verify/testing/arm64_mutants.ts";
 import { reasonOf } from "../../engine/verify/testing/mutant_reasons.ts";
 import { mutantsOf, X64_PATCHES } from "../../engine/verify/testing/mutants.ts";
 import { functionVerifier } from "../../engine/verify/verify_code.ts";
-import { machineModuleOf, machineOf } from "../../engine/verify_module.ts";
+import { machineModuleOf, machineOf } from "../../engine/compile/verify_module.ts";
 import { readTaskLine } from "../task_options.ts";
 import { CODE_SWITCHES, codeOptions } from "./code_options.ts";
 

@@ -5,11 +5,11 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { type CompiledCode, compileModule, stubContext } from "../../engine/compile.ts";
-import { compileVerified } from "../../engine/compile_proven.ts";
-import { NewEngine } from "../../engine/engine.ts";
+import { type CompiledCode, compileModule, stubContext } from "../../engine/compile/compile.ts";
+import { compileVerified } from "../../engine/compile/compile_proven.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { parseScript, ScriptModule } from "../../engine/text/script.ts";
-import { type Finding, verifyCompiled } from "../../engine/verify_module.ts";
+import { type Finding, verifyCompiled } from "../../engine/compile/verify_module.ts";
 import type { Module } from "../../engine/wasm/module.ts";
 import { readTaskLine } from "../task_options.ts";
 import { CODE_SWITCHES, codeOptions } from "./code_options.ts";

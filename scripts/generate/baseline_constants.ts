@@ -19,7 +19,7 @@ import {
 } from "../../engine/abi/gc_layout.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "../../engine/translate/counted_functions.ts";
 import { LENGTH_BITS } from "../../engine/translate/fuel_prices.ts";
-import { TRAP } from "../../engine/traps.ts";
+import { TRAP } from "../../engine/base/traps.ts";
 import { FEATURE } from "../../engine/validate/gate.ts";
 import { MAX_FIXED_ELEMENTS } from "../../engine/validate/limits.ts";
 

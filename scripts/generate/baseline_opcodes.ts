@@ -17,7 +17,7 @@ import {
   THIRD,
   TOP,
 } from "../../engine/validate/columns.ts";
-import { Bug } from "../../engine/errors.ts";
+import { Bug } from "../../engine/base/errors.ts";
 import { MAKES_NAN } from "../../engine/translate/imitated_nans.ts";
 import { ENDS_REGION } from "../../engine/translate/fuel.ts";
 import { FUEL_BULK_SHIFT, FUEL_PRICE } from "../../engine/translate/fuel_prices.ts";

@@ -25,11 +25,11 @@ import {
 } from "../../engine/codegen/stored_stubs.ts";
 import type { CodegenContext, ProcessStubs, Target } from "../../engine/codegen/target.ts";
 import { COLLECTOR_CODE } from "../../engine/gc/collector_code.ts";
-import type { SystemName } from "../../engine/host/systems.ts";
+import type { SystemName } from "../../engine/host/systems/systems.ts";
 import { type Signature, TY } from "../../engine/ir/types.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { STRING_CODE } from "../../engine/runtime/strings/string_code.ts";
-import { Statistics } from "../../engine/statistics.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { runGenerator } from "./generated_files.ts";
 

@@ -18,7 +18,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { type Arm64, arm64 } from "./arm64_emulator.ts";
 import { type SpecScript, specScripts, suiteFolder, suiteHint, suiteNamed } from "../../tests/support/suites.ts";
-import { TIERINGS } from "../../engine/settings.ts";
+import { TIERINGS } from "../../engine/api/settings.ts";
 import { readTaskLine } from "../task_options.ts";
 
 /** Memory limit of one emulated process in MiB; the whole suite in one process takes 1,100. */

@@ -14,7 +14,7 @@ import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import process from "node:process";
 import { rollup } from "@rollup/wasm-node";
-import { TIERINGS } from "../../engine/settings.ts";
+import { TIERINGS } from "../../engine/api/settings.ts";
 import { PROPOSALS_VARIABLE, proposalsFolder, suiteFolder, suiteNamed } from "../../tests/support/suites.ts";
 import { buildNpm } from "../package/build_npm.ts";
 import { engineModulesOfTests, leftOut, placeTests, ROOT, sourcesIn } from "./host_project.ts";

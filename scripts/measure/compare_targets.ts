@@ -7,7 +7,7 @@
  * and counts block entries; each entry costs the instructions between the block's start and the start of the next
  * emitted block. Out-of-line code is not counted.
  */
-import { Statistics } from "../../engine/statistics.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
 import process from "node:process";
 import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
@@ -17,11 +17,11 @@ import { allocateRegisters } from "../../engine/regalloc/allocate.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import type { CodegenContext, OptimizingTarget } from "../../engine/codegen/target.ts";
 import { VCode } from "../../engine/codegen/vcode.ts";
-import { NewEngine } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { StepLimitSignal } from "../../engine/ir/testing/interpret.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { optimize } from "../../engine/optimize/passes.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { moduleEnv } from "../../engine/translate/module_env.ts";

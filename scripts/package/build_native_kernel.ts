@@ -15,7 +15,7 @@ import { KERNEL as KERNEL_ARM64 } from "../../engine/baseline/generated/kernel_a
 import { KERNEL as KERNEL_X64 } from "../../engine/baseline/generated/kernel_x64.ts";
 import type { NativeKernel } from "../../engine/baseline/native_code.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { compileModule, prepareBodyCompiler } from "../../engine/compile.ts";
+import { compileModule, prepareBodyCompiler } from "../../engine/compile/compile.ts";
 import { GLOBAL_SIZE } from "../../engine/abi/context_layout.ts";
 import type { Module } from "../../engine/wasm/module.ts";
 import { readTaskLine } from "../task_options.ts";
@@ -40,7 +40,7 @@ function i32Constant(init: Uint8Array): number {
   throw new Error("the kernel has a global with a damaged initializer");
 }
 
-/** Throws an Error if the kernel needs anything that its loader (engine/native_kernel.ts) does not provide. */
+/** Throws an Error if the kernel needs anything that its loader (engine/tiers/native_kernel.ts) does not provide. */
 function requireSimple({ imports, tables, datas, elems, memories }: Module): void {
   const unexpected = imports.filter(({ desc }) => desc.kind !== "memory").length + tables.length + datas.length +
     elems.length + memories.length;

@@ -20,7 +20,7 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
   ["compile_worker", "engine/parallel/worker.ts"],
   ["thread_worker", "engine/wasi/thread_worker.ts"],
   ["script_thread", "engine/script/script_thread.ts"],
-  ["self_test_program", "engine/self_test_program.ts"],
+  ["self_test_program", "engine/api/self_test_program.ts"],
 ];
 
 /**
@@ -28,21 +28,26 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
  * importing module, and their source.
  */
 const LATE: readonly (readonly [name: string, folder: string, source: string])[] = [
-  ["body_compiler_x64", "", "engine/body_compiler_x64.ts"],
-  ["body_compiler_arm64", "", "engine/body_compiler_arm64.ts"],
+  ["body_compiler_x64", "", "engine/compile/body_compiler_x64.ts"],
+  ["body_compiler_arm64", "", "engine/compile/body_compiler_arm64.ts"],
   ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
   ["kernel_arm64", "generated/", "engine/baseline/generated/kernel_arm64.ts"],
   ["native_x64", "generated/", "engine/baseline/generated/native_x64.ts"],
   ["native_arm64", "generated/", "engine/baseline/generated/native_arm64.ts"],
-  ["parse_module", "text/", "engine/text/parse_module.ts"],
+  ["parse_module", "", "engine/text/parse_module.ts"],
   ["code", "", "engine/validate/code.ts"],
   ["constant_rules", "", "engine/validate/constant_rules.ts"],
   ["code_reader", "", "engine/wasm/code_reader.ts"],
-  ["verify_module", "", "engine/verify_module.ts"],
+  ["verify_module", "", "engine/compile/verify_module.ts"],
 ];
 
 /** Modules that are imported before they are needed, by their paths for their users: their URLs are never read. */
-const EARLY: readonly string[] = ["backend_x64/target", "backend_arm64/target", "darwin_parts", "windows_parts"];
+const EARLY: readonly string[] = [
+  "../backend_x64/target",
+  "../backend_arm64/target",
+  "./darwin_parts",
+  "./windows_parts",
+];
 
 /** The modules of a bundle that are loaded by URL; a single executable names them beside its entry module. */
 export const MODULES_BY_URL: readonly string[] = [...PROGRAMS, ...LATE].map(([name]) => `${name}.js`);
@@ -70,9 +75,9 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
   ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
-  ...EARLY.map((path) => [`\`./${path}.\${SUFFIX}\``, `"./${path}.js"`] as const),
-  ['"../self_test_program.ts"', '"./self_test_program.js"'],
-  ['"../self_test_program.js"', '"./self_test_program.js"'],
+  ...EARLY.map((path) => [`\`${path}.\${SUFFIX}\``, `"${path}.js"`] as const),
+  ['"../api/self_test_program.ts"', '"./self_test_program.js"'],
+  ['"../api/self_test_program.js"', '"./self_test_program.js"'],
   ['"./release-keys.json"', '"./release-keys.json"'],
   ['"."', '"."'],
   // The engine's files, which stack traces leave out: all modules of the bundle.

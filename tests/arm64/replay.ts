@@ -6,7 +6,7 @@
  */
 import { readFileSync, writeFileSync } from "node:fs";
 import process from "node:process";
-import { type Tiering, TIERINGS } from "../../engine/settings.ts";
+import { type Tiering, TIERINGS } from "../../engine/api/settings.ts";
 import { COMPILED_FEATURES, configurations, modulesOf } from "../fuzz/compare.ts";
 import { runScenario } from "../fuzz/scenario.ts";
 import { sameEnd, V8, waft } from "../fuzz/subject.ts";

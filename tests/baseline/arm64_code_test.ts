@@ -9,7 +9,7 @@ import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
 import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";

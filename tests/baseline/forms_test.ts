@@ -10,7 +10,7 @@ import { type Kernel, type SecondKernel, withKernel } from "../../engine/baselin
 import { sourceKernel } from "../../engine/baseline/source_kernel.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode, STUB } from "../../engine/codegen/machine_code.ts";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { encodeModule } from "../../engine/binary/encode.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
@@ -20,8 +20,8 @@ import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { THREAD } from "../../engine/abi/context_layout.ts";
-import { nativeKernels } from "../../engine/native_kernel.ts";
-import { realmStore } from "../../engine/engine.ts";
+import { nativeKernels } from "../../engine/tiers/native_kernel.ts";
+import { realmStore } from "../../engine/api/engine.ts";
 import { nativeKernel } from "../../scripts/package/build_native_kernel.ts";
 import { generatedStubs, GENERATORS, stubContext } from "../../scripts/generate/build_stubs.ts";
 

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import * as layout from "../../engine/baseline/kernel/layout.ts";
 import { withKernel } from "../../engine/baseline/kernel_forms.ts";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 
 /**
  * A function that keeps many locals on the operand stack and then opens a block, which spills them all to the frame at

@@ -2,16 +2,16 @@
 import assert from "node:assert/strict";
 import { ARM64 } from "../../engine/backend_arm64/target.ts";
 import { X64 } from "../../engine/backend_x64/target.ts";
-import { CodeArena } from "../../engine/host/code_arena.ts";
+import { CodeArena } from "../../engine/host/memory/code_arena.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { currentHost } from "../../engine/host/current.ts";
-import { compileModule, type CompileOptions } from "../../engine/compile.ts";
-import { NewEngine } from "../../engine/engine.ts";
-import { WaftError } from "../../engine/errors.ts";
-import { featureSet } from "../../engine/features.ts";
+import { compileModule, type CompileOptions } from "../../engine/compile/compile.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { WaftError } from "../../engine/base/errors.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { ImagePlace, resolvePolls } from "../../engine/link/image.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
-import { settingsOf } from "../../engine/settings.ts";
+import { settingsOf } from "../../engine/api/settings.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { LARGE_CODE, manyLoops } from "../support/large_programs.ts";
 

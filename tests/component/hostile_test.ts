@@ -14,7 +14,7 @@ import { witOfComponent } from "../../component/wit/from_component.ts";
 import { parseWit } from "../../component/wit/parse.ts";
 import { printPackage } from "../../component/wit/print.ts";
 import { resolveWit } from "../../component/wit/resolve.ts";
-import { WaftError } from "../../engine/errors.ts";
+import { WaftError } from "../../engine/base/errors.ts";
 import { mutateComponent, reject } from "../support/component_mutations.ts";
 import {
   commandBytes,

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { isComponentScript, parseComponentScript } from "../../component/script/commands.ts";
 import { type ComponentScriptResult, runComponentScript } from "../../component/script/run.ts";
 import { javaScriptValue } from "../../component/script/values.ts";
-import { MalformedError } from "../../engine/errors.ts";
+import { MalformedError } from "../../engine/base/errors.ts";
 import { waft } from "../cli_project/waft.ts";
 
 /** A component with a function that returns its argument, and one that traps. */

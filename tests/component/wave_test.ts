@@ -1,6 +1,6 @@
 /** WAVE: random values print to text that reads back to the same values; every error has its place. */
 import assert from "node:assert/strict";
-import { MalformedError } from "../../engine/errors.ts";
+import { MalformedError } from "../../engine/base/errors.ts";
 import type { FuncType, ValType } from "../../component/model/types.ts";
 import { isPrintable, printWave } from "../../component/wave/print.ts";
 import { readWave, readWaveCall } from "../../component/wave/read.ts";

@@ -17,7 +17,7 @@ import {
   HAS_COMPONENT_BINARIES,
   NEEDS_COMPONENT_BINARIES,
 } from "../support/component_suite.ts";
-import { WaftError } from "../../engine/errors.ts";
+import { WaftError } from "../../engine/base/errors.ts";
 import { loadProposal, proposalsOf, WASI_RELEASES } from "../support/wasi_wit.ts";
 
 /**

@@ -1,15 +1,15 @@
 /**
- * A double of macOS's C library on Linux. In: calls of DarwinMachine (engine/host/darwin_calls.ts), with macOS's flags,
- * structures and error numbers. Out: their effects on this machine's files, made by Linux system calls, and a record of
+ * A double of macOS's C library on Linux. In: calls of DarwinMachine (darwin_calls.ts), with macOS's flags, structures
+ * and error numbers. Out: their effects on this machine's files, made by Linux system calls, and a record of
  * the calls. It knows macOS's rules and throws when a caller breaks one: a flag that macOS does not define, a missing
  * mode, a directory descriptor that is Linux's AT_FDCWD, a number of arguments that the function does not have.
  *
  * Written from macOS's headers, apart from the translation that it tests: <sys/errno.h>, <sys/fcntl.h>, <sys/stat.h>,
  * <sys/dirent.h>, <sys/socket.h>, <time.h>.
  */
-import type { DarwinFunction, DarwinMachine } from "../../engine/host/darwin_calls.ts";
+import type { DarwinFunction, DarwinMachine } from "../../engine/host/calls/darwin_calls.ts";
 import type { Host } from "../../engine/host/host.ts";
-import { type LinuxCalls, linuxCalls } from "../../engine/host/linux_calls.ts";
+import { type LinuxCalls, linuxCalls } from "../../engine/host/calls/linux_calls.ts";
 
 /** The errors of macOS in the order of their numbers, from 1 on; "-" where the header has none that matters. */
 const ERRORS = ("perm noent srch intr io nxio 2big noexec badf child deadlk nomem acces fault notblk busy exist xdev " +

@@ -6,12 +6,12 @@ import { buildProcessStubs as arm64Stubs } from "../../engine/backend_arm64/proc
 import { buildProcessStubs as x64Stubs } from "../../engine/backend_x64/process_stubs.ts";
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../../engine/abi/context_layout.ts";
 import { toHex } from "../../engine/base/hex.ts";
-import { bsearchEntry } from "../../engine/host/bsearch_entry.ts";
-import { CALL_CODE } from "../../engine/host/c_calls.ts";
-import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "../../engine/host/darwin_watchdog_code.ts";
-import type { Ffi } from "../../engine/host/ffi.ts";
-import { SYSTEMS } from "../../engine/host/systems.ts";
-import { WATCH } from "../../engine/host/watchdog.ts";
+import { bsearchEntry } from "../../engine/host/code/bsearch_entry.ts";
+import { CALL_CODE } from "../../engine/host/calls/c_calls.ts";
+import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_watchdog_code.ts";
+import type { Ffi } from "../../engine/host/runtimes/ffi.ts";
+import { SYSTEMS } from "../../engine/host/systems/systems.ts";
+import { WATCH } from "../../engine/host/code/watchdog.ts";
 
 type Arch = "x64" | "arm64";
 

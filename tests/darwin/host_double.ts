@@ -5,9 +5,9 @@
  * zero pages, nothing but fixed parameters of variadic functions, sizes of structures, caches maintained before code
  * runs.
  */
-import type { Ffi, ForeignFunction, ForeignSignature } from "../../engine/host/ffi.ts";
+import type { Ffi, ForeignFunction, ForeignSignature } from "../../engine/host/runtimes/ffi.ts";
 import type { NativeFunction } from "../../engine/host/host.ts";
-import { SYSTEMS } from "../../engine/host/systems.ts";
+import { SYSTEMS } from "../../engine/host/systems/systems.ts";
 
 const PAGE = 0x4000;
 const LIBRARY = "/usr/lib/libSystem.B.dylib";

@@ -2,13 +2,13 @@
  * The host for macOS on arm64, on a double that knows macOS's rules (host_double.ts): memory, images, code, signals.
  */
 import { deepEqual, equal, throws } from "node:assert/strict";
-import { cCalls } from "../../engine/host/c_calls.ts";
+import { cCalls } from "../../engine/host/calls/c_calls.ts";
 import { cpuFeatures } from "../../engine/host/cpu.ts";
-import { PARTS } from "../../engine/host/darwin_parts.ts";
-import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/darwin_watchdog_code.ts";
+import { PARTS } from "../../engine/host/systems/darwin_parts.ts";
+import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_watchdog_code.ts";
 import { type Host, PROT } from "../../engine/host/host.ts";
-import { posixHost } from "../../engine/host/posix_host.ts";
-import { SYSTEMS } from "../../engine/host/systems.ts";
+import { posixHost } from "../../engine/host/systems/posix_host.ts";
+import { SYSTEMS } from "../../engine/host/systems/systems.ts";
 import { DarwinDouble } from "./host_double.ts";
 
 const PAGE = 0x4000;

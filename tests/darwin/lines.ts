@@ -8,14 +8,14 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { type PosixFacts, SYSTEMS } from "../../engine/host/systems.ts";
+import { type PosixFacts, SYSTEMS } from "../../engine/host/systems/systems.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 
 /** The folders and files of the product. */
 const PRODUCT = ["engine", "component", "project", "registry", "cli.ts", "mod.ts", "single_entry.ts"];
 /** Files of which Linux runs nothing. */
-const WHOLE = /^engine\/host\/(?:darwin_\w+|bsearch_entry|c_calls)\.ts$/;
+const WHOLE = /^engine\/host\/\w+\/(?:darwin_\w+|bsearch_entry|c_calls)\.ts$/;
 /** Test doubles, tests and machine code as data. */
 const OTHER = /_test\.ts$|\/testing\/|\/generated_\w+\.ts$/;
 const NAMES = /darwin|macos|macho/i;

@@ -3,7 +3,7 @@
  * ends with the first function that fails, and symbols are those of the processor.
  */
 import { deepEqual, equal } from "node:assert/strict";
-import { DarwinCalls, symbolOf, variadicOf } from "../../engine/host/darwin_calls.ts";
+import { DarwinCalls, symbolOf, variadicOf } from "../../engine/host/calls/darwin_calls.ts";
 import { ERRNO, type ErrnoName, errnoOf } from "../../engine/wasi/abi.ts";
 import { DARWIN_ERRORS, DARWIN_FUNCTIONS } from "./c_library.ts";
 

@@ -5,8 +5,8 @@ import assert from "node:assert/strict";
 import { inspect } from "node:util";
 import { type Context, host, NewEngine, TrapError, WasmException } from "@waft/engine";
 import { WebAssembly } from "@waft/engine/webassembly";
-import { TRAP_MESSAGES, TRAP_NAMES } from "../../engine/traps.ts";
-import { trapName } from "../../engine/traps.ts";
+import { TRAP_MESSAGES, TRAP_NAMES } from "../../engine/base/traps.ts";
+import { trapName } from "../../engine/base/traps.ts";
 
 /** Every code there is: part of the API, so a row never changes. */
 const CODES: Readonly<Record<string, string>> = {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { NewEngine, UnprovenCodeError } from "../../engine/mod.ts";
 import { REASON } from "../../engine/verify/analysis.ts";
-import { openArtifact } from "../../engine/open_cached_module.ts";
+import { openArtifact } from "../../engine/api/open_cached_module.ts";
 
 const ADD = `(module (memory 1) (func $add (export "add") (param i32 i32) (result i32)
   (i32.store (local.get 0) (i32.const 1))

@@ -3,7 +3,7 @@
  * code replaces it while the collector is in use.
  */
 import assert from "node:assert/strict";
-import { hasOptimized } from "../../engine/compile.ts";
+import { hasOptimized } from "../../engine/compile/compile.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { collectGarbage, gcStatistics, NewEngine } from "../../engine/mod.ts";
 

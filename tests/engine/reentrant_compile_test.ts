@@ -8,9 +8,9 @@ import { ARM64 } from "../../engine/backend_arm64/target.ts";
 import { X64 } from "../../engine/backend_x64/target.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import type { Target } from "../../engine/codegen/target.ts";
-import { compileModule } from "../../engine/compile.ts";
-import { featureSet } from "../../engine/features.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { compileModule } from "../../engine/compile/compile.ts";
+import { featureSet } from "../../engine/settings/features.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 
 function compile(target: Target, file: string): Uint8Array {
   const module = decodeModule(readFileSync(new URL(`../../bench/wasm/${file}`, import.meta.url)));

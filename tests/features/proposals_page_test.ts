@@ -1,7 +1,7 @@
 /** docs/proposals.md has a row for each feature of a proposal, with its default. */
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
-import { PROPOSAL_ROWS } from "../../engine/features.ts";
+import { PROPOSAL_ROWS } from "../../engine/settings/features.ts";
 
 Deno.test("docs/proposals.md lists the features of proposals and their defaults", () => {
   const page = readFileSync(new URL("../../docs/proposals.md", import.meta.url), "utf8");

@@ -3,7 +3,7 @@
  * take several turns, so that guests are suspended, resumed and trap afterwards. In: a module, a seed, an engine. Out:
  * the trace, and the number of calls that were suspended. V8's counterpart is JavaScript Promise Integration.
  */
-import { Engine, type EngineOptions, promising } from "../../engine/engine.ts";
+import { Engine, type EngineOptions, promising } from "../../engine/api/engine.ts";
 import { Random } from "./random.ts";
 import { type ImportType, readInterface, UnknownInterface } from "./read_interface.ts";
 import { type Exports, type ImportObject, type Subject, V8, waft, type WasmFunction } from "./subject.ts";

@@ -3,11 +3,11 @@
  * the differences, if any, and counts. An error that escapes waft (a Bug, an internal TypeError) counts as a
  * difference.
  */
-import type { Tiering } from "../../engine/settings.ts";
-import type { EngineOptions } from "../../engine/engine.ts";
-import { UnsupportedError } from "../../engine/errors.ts";
-import { FEATURE_ROWS } from "../../engine/features.ts";
-import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
+import type { Tiering } from "../../engine/api/settings.ts";
+import type { EngineOptions } from "../../engine/api/engine.ts";
+import { UnsupportedError } from "../../engine/base/errors.ts";
+import { FEATURE_ROWS } from "../../engine/settings/features.ts";
+import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/settings/optimizations.ts";
 import { MARKED } from "./generate/plan.ts";
 import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
 import { Random } from "./random.ts";

@@ -4,7 +4,7 @@
  * their modules when the generators change.
  */
 import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import type { EngineOptions } from "../../engine/engine.ts";
+import type { EngineOptions } from "../../engine/api/engine.ts";
 import { compareModules, type Difference } from "./compare.ts";
 import { runScenarioCase, type ScenarioName } from "./scenarios.ts";
 

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { THREAD } from "../../engine/abi/context_layout.ts";
-import { type EngineOptions, NewEngine } from "../../engine/engine.ts";
-import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
+import { type EngineOptions, NewEngine } from "../../engine/api/engine.ts";
+import { OPTIMIZATION_ROWS } from "../../engine/settings/optimizations.ts";
 import { COMPILED_FEATURES } from "./compare.ts";
 import { generateModules } from "./generate_module.ts";
 import { runScenario, type Trace } from "./scenario.ts";

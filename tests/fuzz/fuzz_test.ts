@@ -4,9 +4,9 @@
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
-import type { EngineOptions } from "../../engine/engine.ts";
-import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
-import { TIERINGS } from "../../engine/settings.ts";
+import type { EngineOptions } from "../../engine/api/engine.ts";
+import { OPTIMIZATION_ROWS } from "../../engine/settings/optimizations.ts";
+import { TIERINGS } from "../../engine/api/settings.ts";
 import { runScript } from "../../engine/script/run_script.ts";
 import { BinaryenModules } from "./binaryen_modules.ts";
 import { COMPILED_FEATURES, runCase } from "./compare.ts";

@@ -33,7 +33,7 @@ export const DRAWN: readonly string[] = [
   "typed-function-references",
 ];
 
-/** Features that the generator supports, by the names of engine/features.ts. */
+/** Features that the generator supports, by the names of engine/settings/features.ts. */
 export const GENERATED_FEATURES: readonly string[] = [...BASE, ...DRAWN];
 
 /** Every three of the drawn features. */

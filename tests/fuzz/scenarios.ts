@@ -6,9 +6,9 @@
  * V8 has no reset, snapshots or tiers of a caller's choice. There the program runs on V8 from the start, which must be
  * the same as on an instance of ours that was used and reset, or restored from a snapshot.
  */
-import { Engine, type EngineOptions, type Instance } from "../../engine/engine.ts";
-import { Bug, UnsupportedError } from "../../engine/errors.ts";
-import type { Tiering } from "../../engine/settings.ts";
+import { Engine, type EngineOptions, type Instance } from "../../engine/api/engine.ts";
+import { Bug, UnsupportedError } from "../../engine/base/errors.ts";
+import type { Tiering } from "../../engine/api/settings.ts";
 import { ASYNC_V8, asyncWaft, runAsync } from "./async_scenario.ts";
 import { type CaseResult, compareModules, configurations, type Difference, UNCOMPARED } from "./compare.ts";
 import { generateModules } from "./generate_module.ts";

@@ -12,8 +12,8 @@ import {
   type Instance as WaftInstance,
   type Tag,
   WasmException,
-} from "../../engine/engine.ts";
-import { ExhaustionError, LinkError, TrapError } from "../../engine/errors.ts";
+} from "../../engine/api/engine.ts";
+import { ExhaustionError, LinkError, TrapError } from "../../engine/base/errors.ts";
 import { heapOf, type TypeName } from "./value_types.ts";
 
 export type WasmFunction = (...args: unknown[]) => unknown;

@@ -3,7 +3,7 @@
  * specification suite if it is present. Out: modules without duplicates, in a stable order.
  */
 import { readFileSync } from "node:fs";
-import { WaftError } from "../../engine/errors.ts";
+import { WaftError } from "../../engine/base/errors.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { parseScript, type ScriptModule } from "../../engine/text/script.ts";
 import { suiteScripts } from "../support/testsuite.ts";

@@ -9,7 +9,7 @@ import { join } from "node:path";
 import { host, type Instance, Memory, NewEngine } from "../../engine/mod.ts";
 import { Store } from "../../engine/runtime/instance/store.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
-import type { Tiering } from "../../engine/settings.ts";
+import type { Tiering } from "../../engine/api/settings.ts";
 import { WebAssembly as waft } from "../../engine/webassembly/mod.ts";
 import type { Namespace } from "../webassembly/subject.ts";
 

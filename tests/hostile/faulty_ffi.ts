@@ -5,10 +5,10 @@
  *
  * Invariant: a refused call does not reach the system, and no call of the JavaScript runtime itself is refused.
  */
-import type { Ffi, ForeignFunction } from "../../engine/host/ffi.ts";
+import type { Ffi, ForeignFunction } from "../../engine/host/runtimes/ffi.ts";
 import { PROT } from "../../engine/host/host.ts";
-import { callNumber, type LinuxCall } from "../../engine/host/linux_calls.ts";
-import { SYSTEMS } from "../../engine/host/systems.ts";
+import { callNumber, type LinuxCall } from "../../engine/host/calls/linux_calls.ts";
+import { SYSTEMS } from "../../engine/host/systems/systems.ts";
 
 /** System calls that may be refused, with the error number of the refusal. */
 const REFUSALS: Readonly<Partial<Record<LinuxCall, number>>> = {

@@ -6,7 +6,7 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { collectGarbage } from "../support/collect_garbage.ts";
 import { FAMILIES } from "./growing_modules.ts";

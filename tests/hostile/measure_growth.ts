@@ -8,8 +8,8 @@
 import process from "node:process";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { encodeModule } from "../../engine/binary/encode.ts";
-import { Engine, host } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
+import { Engine, host } from "../../engine/api/engine.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { printModule } from "../../engine/text/print.ts";
 import { validateModule } from "../../engine/validate/module.ts";

@@ -12,8 +12,8 @@
 import assert from "node:assert/strict";
 import process from "node:process";
 import { currentHost } from "../../engine/host/current.ts";
-import { SystemError } from "../../engine/host/system_error.ts";
-import { TrapError } from "../../engine/errors.ts";
+import { SystemError } from "../../engine/host/calls/system_error.ts";
+import { TrapError } from "../../engine/base/errors.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
 import { settle } from "../support/collect_garbage.ts";
 import { FaultyFfi, NOT_OPENED, REFUSED_ERRNOS } from "./faulty_ffi.ts";

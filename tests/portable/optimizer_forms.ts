@@ -4,9 +4,9 @@
  * that of TypeScript.
  */
 import type { IrFunction } from "../../engine/ir/function.ts";
-import type { OptimizationSet } from "../../engine/optimizations.ts";
+import type { OptimizationSet } from "../../engine/settings/optimizations.ts";
 import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
-import { Statistics } from "../../engine/statistics.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
 import { type CompiledForm, compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
 import {
   type OptimizerExports,

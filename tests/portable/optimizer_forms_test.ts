@@ -13,7 +13,7 @@ import { evalHi, evalLo, evaluate } from "../../engine/ir/eval.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { OP, OP_ROWS } from "../../engine/ir/ops.ts";
 import { TY } from "../../engine/ir/types.ts";
-import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/optimizations.ts";
+import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { ProgramMaker } from "../../engine/optimize/testing/random_functions.ts";
 import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
 import { HOST_ONLY, PENDING, PORTABLE, UNUSED } from "../../scripts/generate/portable/portable_files.ts";

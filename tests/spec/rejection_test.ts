@@ -6,8 +6,8 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join, relative } from "node:path";
-import { InvalidError, MalformedError } from "../../engine/errors.ts";
-import { featureSet } from "../../engine/features.ts";
+import { InvalidError, MalformedError } from "../../engine/base/errors.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { type Command, parseScript, type ScriptModule } from "../../engine/text/script.ts";
 import { validateBranchHints } from "../../engine/validate/branch_hints.ts";
 import { validateModule } from "../../engine/validate/module.ts";

@@ -2,7 +2,7 @@
  * The specification suite over translated functions in the IR interpreter: guard and explicit bounds mode, with and
  * without inlining, every function verified. Modules with features that are not compiled are skipped.
  */
-import { Statistics } from "../../engine/statistics.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
 import { noneBut } from "../../engine/testing/optimizations.ts";
 import { deepEqual, ok } from "node:assert/strict";
 import { readFileSync } from "node:fs";

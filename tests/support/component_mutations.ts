@@ -3,7 +3,7 @@
  */
 import { decodeComponent } from "../../component/binary/decode.ts";
 import { validateComponent } from "../../component/validate/validate_component.ts";
-import { WaftError } from "../../engine/errors.ts";
+import { WaftError } from "../../engine/base/errors.ts";
 
 /** Random integers below a bound (Marsaglia, "Xorshift RNGs", 2003). */
 function randomFrom(seed: number): (below: number) => number {

@@ -17,7 +17,7 @@ import {
   TAG_SIZE,
   THREAD,
 } from "../../engine/abi/context_layout.ts";
-import { Bug, LinkError } from "../../engine/errors.ts";
+import { Bug, LinkError } from "../../engine/base/errors.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import {
   interpret,
@@ -31,7 +31,7 @@ import { OP } from "../../engine/ir/ops.ts";
 import { type ConstValue, constValue } from "../../engine/translate/const_value.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, GLOBAL, type ModuleEnv, moduleEnv, recordOffset } from "../../engine/translate/module_env.ts";
-import { TRAP } from "../../engine/traps.ts";
+import { TRAP } from "../../engine/base/traps.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
 import { elementCount, type Expr } from "../../engine/wasm/module.ts";
 import { type MemoryType, pageBytes } from "../../engine/wasm/types.ts";

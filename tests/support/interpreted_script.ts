@@ -3,12 +3,12 @@
  * counts and the failures, each with its line. Modules with features that this build does not compile are skipped and
  * counted, together with their commands; rejections are tested elsewhere.
  */
-import { WaftError } from "../../engine/errors.ts";
+import { WaftError } from "../../engine/base/errors.ts";
 import { I32 } from "../../engine/wasm/types.ts";
-import { FEATURE_ROWS, featureSet } from "../../engine/features.ts";
+import { FEATURE_ROWS, featureSet } from "../../engine/settings/features.ts";
 import { StepLimitSignal, ThrownSignal, TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { expectedText } from "../../engine/script/match.ts";
-import { TRAP_MESSAGES } from "../../engine/traps.ts";
+import { TRAP_MESSAGES } from "../../engine/base/traps.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../../engine/text/script.ts";
 import type { ConstValue, ExpectedValue } from "../../engine/text/script_values.ts";

@@ -6,7 +6,7 @@ import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import type { CodegenContext, OptimizingTarget } from "../../engine/codegen/target.ts";
 import type { VCode } from "../../engine/codegen/vcode.ts";
 import type { IrFunction } from "../../engine/ir/function.ts";
-import { Statistics } from "../../engine/statistics.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
 import type { ModuleEnv } from "../../engine/translate/module_env.ts";
 
 /** Selects instructions for optimized functions of the module of `env`. */

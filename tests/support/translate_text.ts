@@ -2,7 +2,7 @@
  * Translates module text to the text of its functions' IR, for golden tests. Every function is verified.
  */
 import { noneBut } from "../../engine/testing/optimizations.ts";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { printFunction, type PrintOptions } from "../../engine/ir/print.ts";
 import { verifyFunction } from "../../engine/ir/verify.ts";

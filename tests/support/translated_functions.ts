@@ -3,7 +3,7 @@
  * one after another.
  */
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, type ModuleEnv, moduleEnv } from "../../engine/translate/module_env.ts";

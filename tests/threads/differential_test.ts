@@ -6,7 +6,7 @@
 import { deepEqual } from "node:assert/strict";
 import { type EngineOptions, NewEngine } from "../../engine/mod.ts";
 import { encodeModule } from "../../engine/binary/encode.ts";
-import { OPTIMIZATION_ROWS } from "../../engine/optimizations.ts";
+import { OPTIMIZATION_ROWS } from "../../engine/settings/optimizations.ts";
 import { THREADS_ROWS } from "../../engine/wasm/opcodes_threads.ts";
 
 /** Mnemonics with their operands after the address (i32 i, i64 I) and their result. */

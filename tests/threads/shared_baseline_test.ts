@@ -11,7 +11,7 @@ import {
   type Module,
   NewEngine,
 } from "../../engine/mod.ts";
-import { JOB, WORD } from "../../engine/parallel/optimize_job.ts";
+import { JOB, WORD } from "../../engine/background/optimize_job.ts";
 import { Member } from "./team.ts";
 
 const PROGRAM = `(module (import "env" "memory" (memory 1 4 shared)) (import "env" "pause" (func $pause))

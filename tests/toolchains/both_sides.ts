@@ -8,7 +8,7 @@ import { spawnSync } from "node:child_process";
 import { existsSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { type EngineOptions, NewEngine } from "../../engine/engine.ts";
+import { type EngineOptions, NewEngine } from "../../engine/api/engine.ts";
 
 export type Call = (...args: unknown[]) => unknown;
 export type Exports = Readonly<Record<string, unknown>>;

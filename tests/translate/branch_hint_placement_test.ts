@@ -2,10 +2,10 @@
 import assert from "node:assert/strict";
 import { IrFunction } from "../../engine/ir/function.ts";
 import { printFunction } from "../../engine/ir/print.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { optimize } from "../../engine/optimize/passes.ts";
-import { Statistics } from "../../engine/statistics.ts";
-import { featureSet } from "../../engine/features.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { validateModule } from "../../engine/validate/module.ts";

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { translateText } from "../support/translate_text.ts";
 
 const hinted = (hint: string) =>

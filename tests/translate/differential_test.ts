@@ -2,17 +2,17 @@
  * Random modules, translated and interpreted, against the host's WebAssembly: same results, traps, globals and memory.
  * RANDOM_MODULES=n runs n seeds, RANDOM_SEED=s starts at seed s.
  */
-import { Statistics } from "../../engine/statistics.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
 import { noneBut } from "../../engine/testing/optimizations.ts";
 import { deepEqual, equal, ok } from "node:assert/strict";
 import process from "node:process";
-import { featureSet } from "../../engine/features.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { verifyFunction } from "../../engine/ir/verify.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { validateModule } from "../../engine/validate/module.ts";
-import { TRAP_MESSAGES } from "../../engine/traps.ts";
+import { TRAP_MESSAGES } from "../../engine/base/traps.ts";
 import { AddressSpace, InterpretedInstance } from "../support/interpreted_instance.ts";
 import { RandomModule } from "./random_module.ts";
 

@@ -4,8 +4,8 @@
  * its first use.
  */
 import assert from "node:assert/strict";
-import { UnsupportedError } from "../../engine/errors.ts";
-import { FEATURE_ROWS, type FeatureName, featureSet } from "../../engine/features.ts";
+import { UnsupportedError } from "../../engine/base/errors.ts";
+import { FEATURE_ROWS, type FeatureName, featureSet } from "../../engine/settings/features.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 

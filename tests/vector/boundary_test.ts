@@ -4,7 +4,7 @@
  * is refused.
  */
 import { deepEqual, throws } from "node:assert/strict";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { hidingFeatures } from "./hiding_features.ts";
 

@@ -5,7 +5,7 @@
 import { equal, ok } from "node:assert/strict";
 import process from "node:process";
 import { encodeModule } from "../../engine/binary/encode.ts";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { hidingFeatures } from "./hiding_features.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";

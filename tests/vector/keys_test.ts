@@ -4,10 +4,10 @@
  */
 import { equal, notDeepEqual, ok } from "node:assert/strict";
 import { X64 } from "../../engine/backend_x64/target.ts";
-import { compileModule } from "../../engine/compile.ts";
-import { NewEngine } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
-import { type OptimizationName, optimizationSet } from "../../engine/optimizations.ts";
+import { compileModule } from "../../engine/compile/compile.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { featureSet } from "../../engine/settings/features.ts";
+import { type OptimizationName, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 
 /** Sums vectors over a loop with two loop-invariant constants. */

@@ -5,8 +5,8 @@
  */
 import { equal } from "node:assert/strict";
 import process from "node:process";
-import { NewEngine } from "../../engine/engine.ts";
-import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/optimizations.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/settings/optimizations.ts";
 import { textToBinary } from "../../engine/text/parse_module.ts";
 import { hidingFeatures } from "./hiding_features.ts";
 import { randomProgram } from "./random_program.ts";

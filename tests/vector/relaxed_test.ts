@@ -3,7 +3,7 @@
  * none, the first alternative in the specification: products rounded before addition, signed bytes, saturated sums.
  */
 import { deepEqual, equal } from "node:assert/strict";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { hidingFeatures } from "./hiding_features.ts";
 import { randomNumbers, randomVector } from "./random_vectors.ts";
 

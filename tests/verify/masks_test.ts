@@ -5,14 +5,14 @@
 import { deepEqual, equal, ok, throws } from "node:assert/strict";
 import { OPTIMIZING_ARM64 as ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_target.ts";
-import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
-import type { CompileOptions } from "../../engine/compile_options.ts";
-import { NewEngine } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
+import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile/compile.ts";
+import type { CompileOptions } from "../../engine/compile/compile_options.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES } from "../../engine/host/cpu.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { REASON } from "../../engine/verify/analysis.ts";
-import { verifyCompiled } from "../../engine/verify_module.ts";
+import { verifyCompiled } from "../../engine/compile/verify_module.ts";
 
 await prepareBodyCompiler("x64");
 await prepareBodyCompiler("arm64");

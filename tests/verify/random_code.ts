@@ -5,13 +5,13 @@
  */
 import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
-import { prepareBodyCompiler } from "../../engine/compile.ts";
-import type { CompileOptions } from "../../engine/compile_options.ts";
-import { compileVerified } from "../../engine/compile_proven.ts";
-import { NewEngine } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
+import { prepareBodyCompiler } from "../../engine/compile/compile.ts";
+import type { CompileOptions } from "../../engine/compile/compile_options.ts";
+import { compileVerified } from "../../engine/compile/compile_proven.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES } from "../../engine/host/cpu.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 

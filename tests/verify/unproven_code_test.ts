@@ -9,16 +9,16 @@ import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_targe
 import { BUILTIN } from "../../engine/abi/builtins.ts";
 import { RECORD, THREAD } from "../../engine/abi/context_layout.ts";
 import { STUB } from "../../engine/codegen/machine_code.ts";
-import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile.ts";
-import type { CompileOptions } from "../../engine/compile_options.ts";
-import { NewEngine } from "../../engine/engine.ts";
-import { featureSet } from "../../engine/features.ts";
-import { optimizationSet } from "../../engine/optimizations.ts";
-import { TRAP } from "../../engine/traps.ts";
+import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile/compile.ts";
+import type { CompileOptions } from "../../engine/compile/compile_options.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
+import { featureSet } from "../../engine/settings/features.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
+import { TRAP } from "../../engine/base/traps.ts";
 import { REASON } from "../../engine/verify/analysis.ts";
 import type { MachineModule } from "../../engine/verify/machine_module.ts";
 import { verifyCode } from "../../engine/verify/verify_code.ts";
-import { machineModuleOf, machineOf } from "../../engine/verify_module.ts";
+import { machineModuleOf, machineOf } from "../../engine/compile/verify_module.ts";
 
 await prepareBodyCompiler("x64");
 await prepareBodyCompiler("arm64");

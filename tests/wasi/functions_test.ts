@@ -1,6 +1,6 @@
 /** The rows of preview 1: their types are those of witx, and a module that imports another type is not linked. */
 import assert from "node:assert/strict";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { RIGHT, WASI_FUNCTIONS } from "../../engine/wasi/abi.ts";
 import { runThreads } from "../../engine/wasi/threads.ts";
 import { Wasi } from "../../engine/wasi/mod.ts";

@@ -10,7 +10,7 @@ import process from "node:process";
 import { ERRNO, FDFLAG, OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
 import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";
 import { runProgram } from "../../engine/wasi/run_program.ts";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { randoms } from "../support/randoms.ts";
 import { BUFFER, RawGuest, RESULT, VECTOR } from "./raw_guest.ts";
 

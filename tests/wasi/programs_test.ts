@@ -7,7 +7,7 @@ import { spawn, spawnSync } from "node:child_process";
 import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { type Module, NewEngine } from "../../engine/engine.ts";
+import { type Module, NewEngine } from "../../engine/api/engine.ts";
 import { Wasi, WasiExit } from "../../engine/wasi/mod.ts";
 import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 import { closeDescriptor, openFile } from "./system_call.ts";

@@ -3,7 +3,7 @@
  * its own name, and its memory. In: WASI options. Out: calls that pass through compiled code, and helpers that write
  * strings and records to the memory.
  */
-import { type Context, type Instance, type Module, NewEngine } from "../../engine/engine.ts";
+import { type Context, type Instance, type Module, NewEngine } from "../../engine/api/engine.ts";
 import { OFLAG, RIGHT } from "../../engine/wasi/abi.ts";
 import type { Memory } from "../../engine/runtime/memory/memory.ts";
 import { Wasi, type WasiOptions } from "../../engine/wasi/mod.ts";

@@ -8,7 +8,7 @@ import { spawn } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
-import { NewEngine } from "../../engine/engine.ts";
+import { NewEngine } from "../../engine/api/engine.ts";
 import { ERRNO, OFLAG } from "../../engine/wasi/abi.ts";
 import { Wasi } from "../../engine/wasi/mod.ts";
 import { randoms } from "../support/randoms.ts";

@@ -2,11 +2,11 @@
  * System calls that only tests need. Files are opened and pipes are made on every system; sockets and FIFOs on Linux.
  */
 import { currentHost } from "../../engine/host/current.ts";
-import { fileCalls } from "../../engine/host/file_calls.ts";
+import { fileCalls } from "../../engine/host/calls/file_calls.ts";
 import { PROT } from "../../engine/host/host.ts";
-import { type NumberedCalls, numberedCalls } from "../../engine/host/linux_calls.ts";
-import { streamDescriptor } from "../../engine/host/windows_calls.ts";
-import { WINDOWS_BLOCK, WINDOWS_CALL } from "../../engine/host/windows_code.ts";
+import { type NumberedCalls, numberedCalls } from "../../engine/host/calls/linux_calls.ts";
+import { streamDescriptor } from "../../engine/host/calls/windows_calls.ts";
+import { WINDOWS_BLOCK, WINDOWS_CALL } from "../../engine/host/code/windows_code.ts";
 import { Scratch } from "../../engine/wasi/scratch.ts";
 
 /** [x64, arm64] numbers by name. */

@@ -7,7 +7,7 @@ import { equal, ok, throws } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, parse } from "node:path";
-import { isWindowsName } from "../../engine/host/windows_names.ts";
+import { isWindowsName } from "../../engine/host/calls/windows_names.ts";
 import { systemName } from "../../engine/host/process.ts";
 import { ERRNO } from "../../engine/wasi/abi.ts";
 import { ROOT, withSandbox } from "./sandbox.ts";

@@ -1,7 +1,7 @@
 /**
  * Compiles IR functions (objects or text) to an image, for tests of a backend: verifier and allocation checker on.
  */
-import { Statistics } from "../../statistics.ts";
+import { Statistics } from "../../base/statistics.ts";
 import { defaultsBut } from "../../testing/optimizations.ts";
 import { allocateRegisters } from "../../regalloc/allocate.ts";
 import { Allocation } from "../allocation.ts";

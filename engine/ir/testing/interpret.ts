@@ -5,8 +5,8 @@
  *
  * Slow and simple on purpose. 32-bit values are the low 32 bits of a bigint; vectors are not supported.
  */
-import { Bug } from "../../errors.ts";
-import { TRAP } from "../../traps.ts";
+import { Bug } from "../../base/errors.ts";
+import { TRAP } from "../../base/traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "../eval.ts";
 import { atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION, regionKind } from "../function.ts";
 import { CALL_NULL_CODE, CHARGE_OWES, FLAG, OP, OP_FLAGS, OP_ROWS } from "../ops.ts";

@@ -2,8 +2,8 @@
  * Golden tests of the passes as IR text before and after. In: two texts (indentation does not matter, and values are
  * compared by their order of appearance). Invariants are verified after every pass.
  */
-import type { OptimizationSet } from "../../optimizations.ts";
-import { Statistics } from "../../statistics.ts";
+import type { OptimizationSet } from "../../settings/optimizations.ts";
+import { Statistics } from "../../base/statistics.ts";
 import { noneBut } from "../../testing/optimizations.ts";
 import { equal } from "node:assert/strict";
 import { parseFunction } from "../../ir/parse.ts";

@@ -12,7 +12,7 @@ import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../../ir/eval.
 import { boundsBytes, CLASS_SIZES, type IrFunction, REGION, region, regionKind } from "../../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "../../ir/ops.ts";
 import { TY } from "../../ir/types.ts";
-import { TRAP } from "../../traps.ts";
+import { TRAP } from "../../base/traps.ts";
 import { accessBytes, isLoad, isStore } from "../memory_state.ts";
 
 /** Bytes of linear memory 0 and of the context. */

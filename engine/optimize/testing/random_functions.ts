@@ -9,7 +9,7 @@ import { boundsWord, IrFunction, REGION, region } from "../../ir/function.ts";
 import { BLOCK_LOOP, CLASS_MEMORY0 } from "../../ir/function.ts";
 import { OP, OP_ROWS } from "../../ir/ops.ts";
 import { TY } from "../../ir/types.ts";
-import { TRAP } from "../../traps.ts";
+import { TRAP } from "../../base/traps.ts";
 import { contextClass } from "./model_machine.ts";
 
 /** A small deterministic generator (mulberry32). */

@@ -1,6 +1,6 @@
 /** The sources of functions at the boundary: one for all function types that differ in their references alone. */
 import assert from "node:assert/strict";
-import { NewEngine } from "../../engine.ts";
+import { NewEngine } from "../../api/engine.ts";
 
 const TYPES = 60;
 

@@ -5,7 +5,7 @@
  *
  * Invariant: the entry of a free number is zero, and no two entries share a text slot.
  */
-import { Bug } from "../../errors.ts";
+import { Bug } from "../../base/errors.ts";
 import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import {

@@ -2,7 +2,7 @@
  * Values at the boundary between JavaScript and compiled code (JavaScript API, "ToWebAssemblyValue" and "ToJSValue"):
  * reads and writes values of each type in 16-byte cells (slots of the thread state, globals) of a region.
  */
-import { Bug } from "../../errors.ts";
+import { Bug } from "../../base/errors.ts";
 import type { Sharer } from "../../gc/references.ts";
 import {
   EXTERNREF,

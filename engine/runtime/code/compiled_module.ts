@@ -4,11 +4,11 @@
  * imports and exports.
  */
 import type { ContextLayout } from "../../abi/context_layout.ts";
-import { Bug, type SourcePlace } from "../../errors.ts";
+import { Bug, type SourcePlace } from "../../base/errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
-import type { NanRule } from "../../nans.ts";
-import type { StackRule } from "../../stack_rules.ts";
+import type { NanRule } from "../../settings/nans.ts";
+import type { StackRule } from "../../settings/stack_rules.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { DataSegment, Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";

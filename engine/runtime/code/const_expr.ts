@@ -4,7 +4,7 @@
  * are a single constant, which is decoded once per module. The others are interpreted with a stack of bigints; a v128
  * is a bigint of 128 bits, which no constant instruction computes with.
  */
-import { Bug } from "../../errors.ts";
+import { Bug } from "../../base/errors.ts";
 import { CONSTANT, ConstantReader, shortConstant, shortConstantEnd } from "../../wasm/constant_reader.ts";
 import { BytesView, type Expr } from "../../wasm/module.ts";
 

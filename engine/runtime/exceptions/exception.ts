@@ -15,7 +15,7 @@ import { EXCEPTION_RECORD, TAG_BITS, THREAD } from "../../abi/context_layout.ts"
 import { inWords } from "../../base/arguments.ts";
 import { nameErrors } from "../../base/error_names.ts";
 import { defineGuestStack } from "../../base/guest_stack.ts";
-import type { TrapFrame } from "../../errors.ts";
+import type { TrapFrame } from "../../base/errors.ts";
 import {
   EXTERNREF,
   F32,

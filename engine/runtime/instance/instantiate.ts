@@ -4,7 +4,7 @@
  * RangeError if there is no memory, the TrapError of a segment, or the errors of the start function.
  */
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
-import { LinkError, SuspensionError } from "../../errors.ts";
+import { LinkError, SuspensionError } from "../../base/errors.ts";
 import {
   closeFuncType,
   isSubtypeId,

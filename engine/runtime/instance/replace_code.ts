@@ -7,7 +7,7 @@
  * JavaScript must be in control, so that no thread executes the first instructions of a function. An image that other
  * realms use is not patched.
  */
-import { Bug } from "../../errors.ts";
+import { Bug } from "../../base/errors.ts";
 import type { Target } from "../../codegen/target.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import type { Store } from "./store.ts";

@@ -3,7 +3,7 @@
  * with its pages still committed, because mapping and page faults cost far more than clearing cached pages.
  *
  * Invariant: the pages of an ArrayBuffer given to a program outlive it, also after they were transferred to another
- * ArrayBuffer (host/lent_views.ts). A range is therefore pooled or released only when no ArrayBuffer refers to it. Its
+ * ArrayBuffer (lent_views.ts). A range is therefore pooled or released only when no ArrayBuffer refers to it. Its
  * ArrayBuffers keep the contents of a collected memory; those of a memory that was closed, reset or moved read as zeros
  * until then. The runtime's private view (`own`) is never given to programs.
  *
@@ -11,7 +11,7 @@
  * store. Realms of one process do not coordinate: each assumes that it may reserve MANY_GUARDED ranges.
  */
 import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
-import { hasAddressSpace } from "../../host/address_space.ts";
+import { hasAddressSpace } from "../../host/memory/address_space.ts";
 import { type Host, PROT } from "../../host/host.ts";
 
 /** Initial contents that are mapped from an in-memory file (memory_image.ts). */

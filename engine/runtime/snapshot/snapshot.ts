@@ -11,7 +11,7 @@
  */
 import { ByteReader, ByteWriter } from "../../base/bytes.ts";
 import { encodeModule } from "../../binary/encode.ts";
-import { WaftError } from "../../errors.ts";
+import { WaftError } from "../../base/errors.ts";
 import { nodeModule } from "../../host/process.ts";
 import { isSubtypeId } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, isNullable, isRef, pageBytes, V128, type ValType, valTypeName } from "../../wasm/types.ts";

@@ -11,7 +11,7 @@
 import { dateNow, now } from "../../host/clocks.ts";
 import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
-import { TrapError } from "../../errors.ts";
+import { TrapError } from "../../base/errors.ts";
 import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
 import type { CallRecorder } from "./call_recorder.ts";
 import type { ProcessorAccount } from "./processor_account.ts";

@@ -12,14 +12,14 @@
  */
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../../abi/context_layout.ts";
 import type { ProcessStubs, Target } from "../../codegen/target.ts";
-import { Bug, SuspensionError } from "../../errors.ts";
+import { Bug, SuspensionError } from "../../base/errors.ts";
 import { REF_TAG } from "../../abi/gc_layout.ts";
-import { type CacheMaintenance, CodeArena } from "../../host/code_arena.ts";
+import { type CacheMaintenance, CodeArena } from "../../host/memory/code_arena.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import { now } from "../../host/clocks.ts";
 import { threadClock } from "../../host/thread_clock.ts";
 import { noteProbe, probeCode } from "../../host/cpu.ts";
-import { WATCH, Watchdog, type WatchdogCalls, watchdogCode } from "../../host/watchdog.ts";
+import { WATCH, Watchdog, type WatchdogCalls, watchdogCode } from "../../host/code/watchdog.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { ignorePromise } from "../boundary/suspension.ts";
 import { ContextArena, type ContextBlock } from "../memory/context_arena.ts";

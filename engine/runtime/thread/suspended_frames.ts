@@ -6,8 +6,8 @@
  * In: a guest thread whose innermost activation is parked. Out: the thread without that activation, and its frames.
  */
 import { PARKED, THREAD } from "../../abi/context_layout.ts";
-import { ExhaustionError } from "../../errors.ts";
-import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
+import { ExhaustionError } from "../../base/errors.ts";
+import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
 import type { GuestThread, SuspendedFrames } from "./guest_thread.ts";
 
 /** Up to this many bytes are copied word by word; creating views costs more. */

@@ -8,7 +8,7 @@
  */
 import { ByteWriter } from "../../base/bytes.ts";
 import { encodeModule } from "../../binary/encode.ts";
-import type { TrapFrame } from "../../errors.ts";
+import type { TrapFrame } from "../../base/errors.ts";
 import type { GuestStack } from "./trap_error.ts";
 import { type CustomSection, type DataSegment, emptyModule, type Global, type RawBytes } from "../../wasm/module.ts";
 import {

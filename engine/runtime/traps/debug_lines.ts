@@ -10,7 +10,7 @@
  * strings.
  */
 import { ByteReader } from "../../base/bytes.ts";
-import type { SourcePlace } from "../../errors.ts";
+import type { SourcePlace } from "../../base/errors.ts";
 import type { CustomSection } from "../../wasm/module.ts";
 
 /** Maps an offset in the contents of the code section to its source location. */

@@ -6,7 +6,7 @@
  * multiple of the map's size.
  */
 import { ByteReader } from "../../base/bytes.ts";
-import type { SourcePlace } from "../../errors.ts";
+import type { SourcePlace } from "../../base/errors.ts";
 import type { CustomSection } from "../../wasm/module.ts";
 
 /** A source map. */

@@ -4,7 +4,7 @@
  * module. Invariant: damaged debugging information gives no location, and no error.
  */
 import { metadataOf } from "../../artifact/module_metadata.ts";
-import type { SourcePlace } from "../../errors.ts";
+import type { SourcePlace } from "../../base/errors.ts";
 import type { CustomSection } from "../../wasm/module.ts";
 import { debugLines } from "./debug_lines.ts";
 import { type SourceMapFile, sourceMapOf } from "./source_map.ts";

@@ -5,9 +5,9 @@
  * tables, because compiled code has no frame pointer. `activationsOf` gives the whole stack as numbers.
  */
 import { TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
-import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../errors.ts";
+import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../base/errors.ts";
 import type { CodeImage } from "../../link/image.ts";
-import { TRAP, TRAP_MESSAGES } from "../../traps.ts";
+import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
 import { type GuestThread, STACK_GUARD_BYTES } from "../thread/guest_thread.ts";
 
 /** The maximum number of frames in an error. */

@@ -2,7 +2,7 @@
  * Mutants of arm64 code, for tests of the verifier; mutants.ts has those of x64. In: proven code. Out: words that
  * replace an instruction, by kind.
  */
-import { TRAP } from "../../traps.ts";
+import { TRAP } from "../../base/traps.ts";
 import { decodeArm64, registerLocation, STACK, ZERO } from "../arm64_decoder.ts";
 import { Instructions, KIND } from "../instructions.ts";
 import type { MachineModule } from "../machine_module.ts";

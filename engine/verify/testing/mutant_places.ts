@@ -5,7 +5,7 @@
  */
 import { CONTEXT } from "../../abi/context_layout.ts";
 import { STUB } from "../../codegen/machine_code.ts";
-import { TRAP } from "../../traps.ts";
+import { TRAP } from "../../base/traps.ts";
 import { isSubtypeId } from "../../wasm/subtype.ts";
 import { type Instructions, KIND } from "../instructions.ts";
 import type { MachineModule } from "../machine_module.ts";

@@ -3,7 +3,7 @@
  * sandbox. In: proven code. Out: patches of bytes, by kind. The faults are those that a compiler could make: a check
  * left out or off by one, a wrong frame size or offset, a changed register of the convention, a wrong target.
  */
-import { TRAP } from "../../traps.ts";
+import { TRAP } from "../../base/traps.ts";
 import type { MachineModule } from "../machine_module.ts";
 import { decodeX64 } from "../x64_decoder.ts";
 import { ALU, BASE_RIP, Instructions, KIND, OPERANDS } from "../instructions.ts";

@@ -5,7 +5,7 @@
 import type { Allocation } from "../../../engine/codegen/allocation.ts";
 import type { RegisterFile } from "../../../engine/codegen/target.ts";
 import type { VCode } from "../../../engine/codegen/vcode.ts";
-import type { OptimizationSet } from "../../../engine/optimizations.ts";
+import type { OptimizationSet } from "../../../engine/settings/optimizations.ts";
 import { allocatorOptions } from "../../../engine/regalloc/allocator_options.ts";
 import { type Column, columnAt, firstDifference } from "./memory_columns.ts";
 

@@ -1,0 +1,91 @@
+/**
+ * The options of a compilation, and the work of compiling the bodies of a module. Types only: compile.ts and the
+ * compilers of bodies share them.
+ */
+import type { CodegenContext, Target } from "../codegen/target.ts";
+import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
+import type { GrowingChunk } from "../host/memory/code_arena.ts";
+import type { FeatureSet } from "../settings/features.ts";
+import type { InlineSite } from "../link/code_description.ts";
+import type { NanRule } from "../settings/nans.ts";
+import type { StackRule } from "../settings/stack_rules.ts";
+import type { OptimizationSet } from "../settings/optimizations.ts";
+import type { ModuleEnv } from "../translate/module_env.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+
+/** A compiler of function bodies. */
+type Tier = "baseline" | "optimizing";
+
+export interface CompileOptions {
+  target: Target;
+  features: FeatureSet;
+  optimizations: OptimizationSet;
+  /** Explicit bounds checks instead of guard pages. */
+  explicitBounds: boolean;
+  /** Trust every access of memory 0: for intrinsic modules only (gc/collector_code.ts). */
+  unchecked?: boolean;
+  cpu: ReadonlySet<string>;
+  /**
+   * The baseline tier compiles in one quick pass, and leaves bodies that it does not cover to the optimizing compiler;
+   * the default is the optimizing compiler for all.
+   */
+  tier?: Tier;
+  /** Makes baseline code poll even if it is not interruptible, so that the runtime gets control while it runs. */
+  polls?: boolean;
+  /**
+   * Defined functions whose code was not proven (compile_proven.ts): the optimizing compiler compiles them with all
+   * their bounds checks, each in front of its access.
+   */
+  careful?: ReadonlySet<number>;
+  /** Defined functions whose code is not proven with `tier` (compile_proven.ts): the other tier compiles them. */
+  otherTier?: ReadonlySet<number>;
+  /** Poll for deadlines at loop headers and in functions that call. */
+  interruptible?: boolean;
+  /** Charge fuel for every region of instructions. */
+  fuel?: boolean;
+  /** Produce the same results on every machine: NaNs as `nans` says, counted call depth. */
+  deterministic?: boolean;
+  /** The NaNs of deterministic code; `canonical` by default. */
+  nans?: NanRule;
+  /** How deterministic code limits the depth of calls; `counted` by default. */
+  stack?: StackRule;
+  /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
+  verify?: boolean;
+  /**
+   * Compiles all bodies together with other threads, into `work.code` and `work.inlineSites`, with the same result as a
+   * single thread. `declined`: it did nothing; `failed`: the caller must discard the code.
+   */
+  share?: ((work: BodyWork) => "done" | "declined" | "failed") | undefined;
+  /**
+   * Gives memory of at least `bytes` bytes at the place of the image, so that baseline code need not be copied there;
+   * undefined if that is not possible. The code then belongs to this process: it is not serialized.
+   */
+  storage?: ((bytes: number) => ImageStorage | undefined) | undefined;
+  /**
+   * Gives a place of at least `bytes` bytes for an image to which code is added: if the module is large, the baseline
+   * tier only validates its bodies, and compiles them when they are called (baseline/lazy_bodies.ts). Undefined if that
+   * is not possible. The code belongs to this process as well.
+   */
+  growing?: ((bytes: number) => GrowingChunk | undefined) | undefined;
+  /** Size in bytes of the bodies from which on they are compiled lazily: for tests. */
+  lazyFrom?: number | undefined;
+  /**
+   * Leaves entry thunks that are not stored to CompiledCode.makeThunks: most are those of functions in tables, which
+   * JavaScript never calls. The code is then not serialized.
+   */
+  lateThunks?: boolean;
+  /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
+  observe?: (code: MachineCode) => void;
+  /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */
+  note?: ((index: number, tier: Tier, ms: number) => void) | undefined;
+}
+
+/** Inputs and outputs of compiling the bodies of a module. */
+export interface BodyWork {
+  readonly valid: ValidModule;
+  readonly env: ModuleEnv;
+  readonly context: CodegenContext;
+  readonly options: CompileOptions;
+  readonly code: MachineCode;
+  readonly inlineSites: Map<number, InlineSite[]>;
+}

@@ -1,0 +1,104 @@
+/**
+ * The way into machine code through the dynamic loader: the code becomes a shared object in a file in memory, which
+ * dlopen opens. In: position-independent code and the C signatures of its entry points. Out: functions, which every
+ * JavaScript runtime compiles to direct machine calls.
+ *
+ * The fastest call has no parameters and returns an i32. A function of one constant pointer therefore gets its own
+ * entry point, which loads the pointer as a constant.
+ */
+import { writeSharedObject } from "./elf.ts";
+import type { Ffi } from "../runtimes/ffi.ts";
+import { type CodeEntry, namesOf, pointerOf } from "./code_entry.ts";
+import type { NativeSymbol } from "../host.ts";
+import { SystemError } from "../calls/system_error.ts";
+
+/** Files that hold code; the part of the host that the loader needs. */
+interface CodeFiles {
+  /** Creates a file in memory that contains `bytes`; returns its descriptor. Throws an Error. */
+  create(bytes: Uint8Array): number;
+  close(file: number): void;
+}
+
+/**
+ * A path to descriptor `fd` that has not been used before. The loader identifies libraries by path, even after the
+ * descriptor refers to another file, so random redundant "/" and "./" make the path unique.
+ */
+function uniqueFdPath(fd: number): string {
+  const bits = Math.floor(Math.random() * 2 ** 48).toString(2);
+  return `/proc/self/fd/${bits.replaceAll("1", "./").replaceAll("0", "/")}${fd}`;
+}
+
+/**
+ * Appends an entry point to `text` that calls `offset` with `pointer` as its only argument; returns both with the
+ * entry's offset.
+ */
+function withBoundEntry(
+  text: Uint8Array,
+  offset: number,
+  pointer: number,
+  arch: "x64" | "arm64",
+): { text: Uint8Array; entry: number } {
+  const entry = Math.ceil(text.length / 16) * 16;
+  const bytes = new Uint8Array(entry + 16);
+  bytes.set(text);
+  const view = new DataView(bytes.buffer);
+  if (arch === "x64") {
+    bytes.set([0x48, 0xbf], entry); // movabs rdi, pointer
+    view.setBigUint64(entry + 2, BigInt(pointer), true);
+    bytes[entry + 10] = 0xe9; // jmp offset
+    view.setInt32(entry + 11, offset - (entry + 15), true);
+  } else {
+    view.setUint32(entry, 0x58000040, true); // ldr x0, pointer
+    view.setUint32(entry + 4, 0x14000000 | (((offset - (entry + 4)) >> 2) & 0x3ffffff), true); // b offset
+    view.setBigUint64(entry + 8, BigInt(pointer), true);
+  }
+  return { text: bytes, entry };
+}
+
+/**
+ * `() => enter()`, compiled from its own source. V8 makes a direct machine call of a foreign symbol only at a
+ * monomorphic call site, and closures of one function literal share their call sites.
+ */
+function ownClosure(enter: () => number): () => number {
+  try {
+    return new Function("enter", "return () => enter();")(enter) as () => number;
+  } catch {
+    return () => enter(); // code from strings is not allowed here
+  }
+}
+
+/** Enters machine code through shared objects. */
+export function objectEntry(ffi: Ffi, files: CodeFiles): CodeEntry {
+  const nativeLibrary: CodeEntry["nativeLibrary"] = (text, symbols) => {
+    const offsets: Record<string, number> = {};
+    for (const name of namesOf(symbols)) offsets[name] = symbols[name].offset;
+    const fd = files.create(writeSharedObject(text, offsets, ffi.arch));
+    try {
+      return ffi.open(uniqueFdPath(fd), symbols);
+    } catch (error) {
+      throw new SystemError(`Cannot load machine code: ${(error as Error).message}`, "dlopen", 0);
+    } finally {
+      files.close(fd);
+    }
+  };
+  return {
+    nativeLibrary,
+    boundCalls: <Name extends string>(
+      text: Uint8Array,
+      offsets: Readonly<Record<Name, number>>,
+      pointer: number | Readonly<Record<Name, number>>,
+    ) => {
+      const symbols = {} as Record<Name, NativeSymbol>;
+      let bound = text;
+      for (const name of namesOf(offsets)) {
+        const next = withBoundEntry(bound, offsets[name], pointerOf(pointer, name), ffi.arch);
+        bound = next.text;
+        symbols[name] = { offset: next.entry, params: [], result: "i32" };
+      }
+      const library = nativeLibrary(bound, symbols);
+      const calls = {} as Record<Name, () => number>;
+      for (const name of namesOf(offsets)) calls[name] = ownClosure(library[name] as () => number);
+      return calls;
+    },
+  };
+}

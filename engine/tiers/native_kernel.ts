@@ -1,0 +1,297 @@
+/**
+ * The kernel of the baseline tier as machine code. In: its code (baseline/native_code.ts) and the guest thread. Out:
+ * the kernel's functions and memory. It needs no compiler and none of the host's WebAssembly, so it is fast from its
+ * first instruction.
+ *
+ * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): with its own VM context and stack, also while
+ * other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
+ */
+import { CONTEXT, GUARD_RESERVATION, MEMORY, STATUS, THREAD } from "../abi/context_layout.ts";
+import { fromBase64 } from "../base/base64.ts";
+import type { Kernel } from "../baseline/kernel_forms.ts";
+import { MODULE, MOVES, OPCODES } from "../baseline/kernel/layout.ts";
+import { OPCODE_TABLE } from "../baseline/generated/opcode_table.ts";
+import { KERNEL_THREAD, KERNEL_THREAD_CODE } from "../baseline/kernel_thread.ts";
+import { LAZY_ROUTINES } from "../baseline/lazy_routine.ts";
+import type { NativeKernel } from "../baseline/native_code.ts";
+import type { KernelMemory } from "../baseline/module_tables.ts";
+import { Bug } from "../base/errors.ts";
+import { type Host, PROT } from "../host/host.ts";
+import type { ContextBlock } from "../runtime/memory/context_arena.ts";
+import type { GuestThread } from "../runtime/thread/guest_thread.ts";
+
+const STACK_BYTES = 1 << 18;
+/** Bytes above the stack for arguments that have no register. */
+const OVERFLOW_BYTES = 4096;
+/** Bytes at the end of the stack that functions may use without a check. */
+const SLACK_BYTES = 4096;
+const PAGE = 0x10000;
+
+/** Memory of the kernel: reserved as a whole, made accessible on demand. */
+class NativeMemory implements KernelMemory {
+  readonly address: number;
+  readonly #host: Host;
+  /** The last view from each address, a whole number of pages. */
+  readonly #views = new Map<number, Uint8Array<ArrayBuffer>>();
+  #size = 0;
+
+  constructor(host: Host) {
+    this.#host = host;
+    this.address = host.reserve(GUARD_RESERVATION, PROT.NONE);
+    this.#grow(MODULE);
+    const table = fromBase64(OPCODE_TABLE);
+    this.view(0, MOVES).set(table, OPCODES);
+  }
+
+  get size(): number {
+    return this.#size;
+  }
+
+  view(from: number, bytes: number): Uint8Array<ArrayBuffer> {
+    this.#grow(from + bytes);
+    let view = this.#views.get(from);
+    if (view === undefined || view.length < bytes) {
+      view = new Uint8Array(this.#host.view(this.address + from, Math.max(PAGE, Math.ceil(bytes / PAGE) * PAGE)));
+      this.#views.set(from, view);
+    }
+    return view.subarray(0, bytes);
+  }
+
+  release(): void {
+    this.#host.release(this.address, GUARD_RESERVATION);
+  }
+
+  #grow(bytes: number): void {
+    const size = Math.ceil(bytes / PAGE) * PAGE;
+    if (size <= this.#size) return;
+    this.#host.protect(this.address + this.#size, size - this.#size, PROT.READ | PROT.WRITE);
+    this.#size = size;
+  }
+}
+
+/** The kernel's code in a thread's arena. */
+interface PlacedKernel {
+  readonly native: NativeKernel;
+  readonly base: number;
+  /** The routine for threads; undefined where there is none. */
+  readonly routine: ThreadRoutine | undefined;
+  /** The addresses of the routine for lazy bodies and of its code for traps; undefined where there is none. */
+  readonly lazy: { readonly routine: number; readonly trap: number } | undefined;
+}
+
+/** The routine in which a thread starts: its address, that of its code for traps, and the host's function to run it. */
+interface ThreadRoutine {
+  readonly start: number;
+  readonly trap: number;
+  readonly run: (code: number, argument: number) => () => void;
+}
+
+/** Places the kernel's code. Throws an Error if it is damaged. */
+function placeKernel({ arena, host }: GuestThread, native: NativeKernel): PlacedKernel {
+  const code = fromBase64(native.code);
+  if (code.length !== native.codeBytes) throw new Error("The kernel's machine code is damaged");
+  const run = host.runBeside?.bind(host);
+  const routine = run === undefined ? undefined : KERNEL_THREAD_CODE[host.arch];
+  const lazy = LAZY_ROUTINES[host.arch];
+  const lazyAt = code.length + (routine?.bytes.length ?? 0);
+  const bytes = new Uint8Array(lazyAt + (lazy?.bytes.length ?? 0));
+  bytes.set(code);
+  if (routine !== undefined) bytes.set(routine.bytes, code.length);
+  if (lazy !== undefined) bytes.set(lazy.bytes, lazyAt);
+  const base = arena.allocate(bytes.length);
+  arena.publish(base, bytes);
+  const start = base + code.length;
+  const lazyStart = base + lazyAt;
+  return {
+    native,
+    base,
+    routine: run && routine && { start, trap: start + routine.trap, run },
+    lazy: lazy && { routine: lazyStart, trap: lazyStart + lazy.trap },
+  };
+}
+
+/** A block of words for a thread of the kernel (KERNEL_THREAD). */
+class ThreadBlock {
+  readonly #thread: GuestThread;
+  readonly #block: ContextBlock;
+
+  constructor(thread: GuestThread) {
+    this.#thread = thread;
+    this.#block = thread.contexts.allocate(KERNEL_THREAD.SIZE);
+    const { region, offset } = this.#block;
+    region.i64[(offset + KERNEL_THREAD.SIGNALS) >> 3] = -1n;
+  }
+
+  get address(): number {
+    return this.#block.address;
+  }
+
+  set(words: Readonly<Record<number, number>>): void {
+    const { region, offset } = this.#block;
+    for (const [at, word] of Object.entries(words)) region.setWord(offset + Number(at), word);
+  }
+
+  get result(): number {
+    return this.#block.region.i32[(this.#block.offset + KERNEL_THREAD.RESULT) >> 2];
+  }
+
+  release(): void {
+    this.#thread.contexts.release(this.#block);
+  }
+}
+
+/** An instance of the placed kernel in a VM context of its own. Throws a RangeError without address space or memory. */
+function instantiateKernel(thread: GuestThread, placed: PlacedKernel): Kernel {
+  const context = thread.contexts.allocate(placed.native.contextBytes);
+  try {
+    return thread.host.releasingOnError(() => startKernel(thread, placed, context));
+  } catch (error) {
+    thread.contexts.release(context);
+    throw error;
+  }
+}
+
+/** A kernel's surroundings: its code, VM context and memory, and the stack pointer of its calls. */
+interface KernelFrame {
+  readonly thread: GuestThread;
+  readonly placed: PlacedKernel;
+  readonly context: ContextBlock;
+  readonly memory: NativeMemory;
+  readonly top: number;
+}
+
+/** The same in a given VM context. */
+function startKernel(thread: GuestThread, placed: PlacedKernel, context: ContextBlock): Kernel {
+  const { host, contexts } = thread;
+  const { native, routine, lazy } = placed;
+  const memory = new NativeMemory(host);
+  const stack = host.reserve(STACK_BYTES + OVERFLOW_BYTES, PROT.READ | PROT.WRITE);
+  const frame = { thread, placed, context, memory, top: stack + STACK_BYTES - 64 };
+  initKernelContext(frame, stack);
+  callKernel(frame, native.start, 0, 0);
+  return {
+    memory,
+    compileBodies: (first, count) => callKernel(frame, native.compileBodies, first, count),
+    writeBodies: (first, count) => callKernel(frame, native.writeBodies, first, count),
+    routine: lazy && {
+      ...lazy,
+      context: context.address,
+      code: placed.base + native.compileNext.start,
+      stack: frame.top,
+      memory: memory.address,
+    },
+    compileLazily: (index, offset) => void callKernel(frame, native.compileLazily, index, offset),
+    validateBodies: (first, count) => callKernel(frame, native.validateBodies, first, count),
+    placeBodies: (first, done) => void callKernel(frame, native.placeBodies, first, done),
+    linkBodies: () => void callKernel(frame, native.linkBodies, 0, 0),
+    ...(routine && {
+      startBodies: (first: number, count: number) => startThread(frame, routine, native.writeBodies, [first, count]),
+      startValidation: (first: number, count: number) =>
+        startThread(frame, routine, native.validateBodies, [first, count]),
+    }),
+    callsEnd: () => callKernel(frame, native.callsEnd, 0, 0),
+    trapsEnd: () => callKernel(frame, native.trapsEnd, 0, 0),
+    relocationsEnd: () => callKernel(frame, native.relocationsEnd, 0, 0),
+    release() {
+      memory.release();
+      host.release(stack, STACK_BYTES + OVERFLOW_BYTES);
+      contexts.release(context);
+    },
+  };
+}
+
+/** Fills the VM context of a kernel with its stack, memory and globals. */
+function initKernelContext({ thread, placed: { native }, context, memory }: KernelFrame, stack: number): void {
+  const { region, offset } = context;
+  thread.initContext(region, offset, 0, STACK_BYTES, false);
+  region.setWord(offset + CONTEXT.STACK_LIMIT, stack + SLACK_BYTES);
+  // In the thread's buffer, arguments of a function that is compiled at its first call may wait.
+  region.setWord(offset + CONTEXT.OVERFLOW, stack + STACK_BYTES);
+  region.setWord(offset + native.memory + MEMORY.BASE, memory.address);
+  region.setWord(offset + native.memory + MEMORY.LENGTH, 2 ** 32);
+  for (let k = 0; k < native.globals.length; k += 2) {
+    region.i32[(offset + native.globals[k]) >> 2] = native.globals[k + 1];
+  }
+}
+
+/**
+ * Calls a function of a kernel with two arguments, which it may ignore; returns its result. The slots keep their
+ * contents: a builtin that has not read its arguments yet may need code of an intrinsic module.
+ */
+function callKernel(frame: KernelFrame, { start, thunk }: NativeKernel["start"], a: number, b: number): number {
+  const { thread, placed: { base }, context, top } = frame;
+  const { state } = thread;
+  const guest = state.word(THREAD.GUEST_SP);
+  const slots = state.i32.slice(THREAD.SLOTS >> 2, (THREAD.SLOTS + 2 * THREAD.SLOT_SIZE) >> 2);
+  state.setWord(THREAD.GUEST_SP, top);
+  state.setWord(THREAD.CALL_CODE, base + start);
+  state.setWord(THREAD.CALL_CONTEXT, context.address);
+  state.setWord(THREAD.CALL_THUNK, base + thunk);
+  state.i32[THREAD.SLOTS >> 2] = a;
+  state.i32[(THREAD.SLOTS + THREAD.SLOT_SIZE) >> 2] = b;
+  const status = thread.call();
+  state.setWord(THREAD.GUEST_SP, guest);
+  if (status !== STATUS.DONE) {
+    throw new Bug(`The baseline compiler ended with trap ${state.u32[THREAD.TRAP_CODE >> 2]}`);
+  }
+  const result = state.i32[THREAD.SLOTS >> 2];
+  state.i32.set(slots, THREAD.SLOTS >> 2);
+  return result;
+}
+
+/** Starts a function of a kernel in a thread; see Kernel.startBodies. */
+function startThread(
+  frame: KernelFrame,
+  routine: ThreadRoutine,
+  { start }: NativeKernel["start"],
+  [first, second]: readonly [number, number],
+): () => number {
+  const { thread, placed: { base }, context, memory, top } = frame;
+  const { region, offset } = context;
+  const block = new ThreadBlock(thread);
+  region.setWord(offset + CONTEXT.TRAP_EXIT, routine.trap);
+  region.setWord(offset + CONTEXT.TAIL_RETURN, block.address);
+  block.set({
+    [KERNEL_THREAD.CODE]: base + start,
+    [KERNEL_THREAD.CONTEXT]: context.address,
+    [KERNEL_THREAD.STACK]: top,
+    [KERNEL_THREAD.MEMORY_BASE]: memory.address,
+    [KERNEL_THREAD.MEMORY_LENGTH]: 2 ** 32,
+    [KERNEL_THREAD.FIRST]: first,
+    [KERNEL_THREAD.SECOND]: second,
+  });
+  const restore = () => {
+    region.setWord(offset + CONTEXT.TRAP_EXIT, thread.trapExit);
+    region.setWord(offset + CONTEXT.TAIL_RETURN, thread.tailReturn);
+    block.release();
+  };
+  try {
+    const wait = routine.run(routine.start, block.address);
+    return () => {
+      wait();
+      const { result } = block;
+      restore();
+      if (result < 0) throw new Bug("The baseline compiler trapped in a thread");
+      return result;
+    };
+  } catch (error) {
+    restore();
+    throw error;
+  }
+}
+
+/** Returns a function that makes kernels from machine code; it returns undefined where that is not possible. */
+export function nativeKernels(threadOf: () => GuestThread): (native: NativeKernel) => Kernel | undefined {
+  let placed: PlacedKernel | undefined;
+  return (native) => {
+    try {
+      const thread = threadOf();
+      if (thread.host.os !== "linux") return undefined; // untested on other systems
+      placed ??= placeKernel(thread, native);
+      return instantiateKernel(thread, placed);
+    } catch (error) {
+      if (error instanceof Bug) throw error;
+      return undefined;
+    }
+  };
+}
