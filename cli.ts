@@ -11,10 +11,12 @@ import { lateImports } from "./project/base/late_import.ts";
 import { VERSION } from "./project/base/version_string.ts";
 
 const late = lateImports(import.meta.url);
-const quickRun = late<typeof import("./project/commands/quick_run.ts")>("./project/commands/quick_run.ts");
-const firstRun = late<typeof import("./project/commands/first_run.ts")>("./project/commands/first_run.ts");
-const helpTexts = late<typeof import("./project/commands/help_texts.ts")>("./project/commands/help_texts.ts");
-const helpLayout = late<typeof import("./project/commands/help_layout.ts")>("./project/commands/help_layout.ts");
+const quickRun = late<typeof import("./project/commands/run/quick_run.ts")>("./project/commands/run/quick_run.ts");
+const firstRun = late<typeof import("./project/commands/run/first_run.ts")>("./project/commands/run/first_run.ts");
+const helpTexts = late<typeof import("./project/commands/help/help_texts.ts")>("./project/commands/help/help_texts.ts");
+const helpLayout = late<typeof import("./project/commands/help/help_layout.ts")>(
+  "./project/commands/help/help_layout.ts",
+);
 
 /** All commands: the project's, and those of units that do not know each other. */
 const ROWS: readonly CommandRow[] = [

@@ -4,7 +4,7 @@
  * @module
  */
 export * from "@waft/engine";
-export { type GuestOptions, openProject, Project, type ProjectOptions } from "./project/ops/open_project.ts";
+export { type GuestOptions, openProject, Project, type ProjectOptions } from "./project/ops/project/open_project.ts";
 export {
   type Guest,
   type GuestRun,

@@ -17,7 +17,7 @@ async function start(args: string[]): Promise<number> {
     return 1;
   }
   if (application === undefined) return await (await import("./cli.ts")).main(args);
-  const { runApplication } = await import("./project/commands/application.ts");
+  const { runApplication } = await import("./project/commands/run/application.ts");
   return await runApplication(application, process.execPath, args);
 }
 

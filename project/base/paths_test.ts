@@ -13,7 +13,7 @@ import { Credentials } from "../packages/credentials.ts";
 import { checkRegistryUrl, readMachine, registryFor, requireTrusted } from "../packages/machine.ts";
 import { TrustStore } from "../packages/trust_store.ts";
 import { machinePaths, platformName, thisMachine } from "./paths.ts";
-import { nearestManifest } from "../ops/asked_range.ts";
+import { nearestManifest } from "../ops/versions/asked_range.ts";
 import { readProject } from "../project.ts";
 import { findProject, requireProject } from "../project_root.ts";
 import { nearestSettings } from "../settings.ts";

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { Command } from "commander";
 import { addOptions, readFlags } from "./option_rows.ts";
-import { RUN_OPTION_ROWS } from "./run_flags.ts";
+import { RUN_OPTION_ROWS } from "./run/run_flags.ts";
 
 /** The result of commander for the words, or undefined if it refuses them. */
 function byCommander(words: readonly string[]) {

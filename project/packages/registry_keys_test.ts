@@ -9,9 +9,9 @@ import { CODEC, codecDefinition } from "../../tests/project/sample_plugins.ts";
 import { ALLOW_ALL, REGISTRY, TempProject } from "../../tests/project/temp_project.ts";
 import { LACKS_POSIX_FILES } from "../../tests/support/posix_files.ts";
 import { ProjectError } from "../base/diagnostic.ts";
-import { addPlugins } from "../ops/add.ts";
-import { changeProject } from "../ops/change.ts";
-import { checkProject } from "../ops/check.ts";
+import { addPlugins } from "../ops/project/add.ts";
+import { changeProject } from "../ops/project/change.ts";
+import { checkProject } from "../ops/project/check.ts";
 import { isSigned } from "./release_record.ts";
 
 function withRegistry(name: string, run: (project: TempProject, fake: FakeRegistry) => Promise<void>): void {

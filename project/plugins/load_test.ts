@@ -9,9 +9,9 @@ import { CODEC, CODEC_WASM, codecDefinition, KV, kvDefinition } from "../../test
 import { ALLOW_ALL, TempProject } from "../../tests/project/temp_project.ts";
 import { ProjectError } from "../base/diagnostic.ts";
 import { assemble, inspectModule } from "../definitions/engine_inspector.ts";
-import { addPlugins } from "../ops/add.ts";
+import { addPlugins } from "../ops/project/add.ts";
 import type { ContextChoices } from "../packages/context.ts";
-import { type Decider, deciderFromFlags } from "../ops/decide.ts";
+import { type Decider, deciderFromFlags } from "../ops/project/decide.ts";
 import { loadProject } from "./load.ts";
 
 const KV_WASM = assemble(`(module

@@ -92,7 +92,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
  */
 const QUICK = "./quick_run.js";
 const QUICK_FILES = ["lib/quick_run.js", "lib/quick_run_base.js"] as const;
-const QUICK_SOURCE = "project/commands/quick_run.ts";
+const QUICK_SOURCE = "project/commands/run/quick_run.ts";
 
 /**
  * The code that compiles and runs a module that is not in the cache, in a folder of its own with the late modules that
@@ -100,7 +100,7 @@ const QUICK_SOURCE = "project/commands/quick_run.ts";
  */
 const FIRST_FOLDER = "first/";
 const FIRST = "./first/first_run.js";
-const FIRST_SOURCE = "project/commands/first_run.ts";
+const FIRST_SOURCE = "project/commands/run/first_run.ts";
 
 /** The longest log of one of Deno's caches (project/base/deno_caches.ts), in bytes, that a run leaves as it is. */
 const LOG_LIMIT = 1 << 16;

@@ -14,7 +14,7 @@ import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 import { waft } from "./waft.ts";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const ENTRY = "project/commands/quick_run.ts";
+const ENTRY = "project/commands/run/quick_run.ts";
 
 Deno.test("a quick run loads no compiler, no option reader and nothing of Node", () => {
   const { files, others } = loadedWith(ENTRY);
@@ -40,7 +40,7 @@ Deno.test("the command reads no module before it is needed", () => {
 });
 
 Deno.test("a first run loads no option reader, no opcode table and nothing of Node", () => {
-  const { files, others } = loadedWith("project/commands/first_run.ts");
+  const { files, others } = loadedWith("project/commands/run/first_run.ts");
   assert.deepEqual(others, [], "all modules are our own");
   const heavy =
     /^engine\/(optimize\/|regalloc\/|ir\/(?!types)|text\/(?!text_places|text_format)|script\/|wasm\/(opcodes|code_reader)|validate\/walker)/;
@@ -66,7 +66,7 @@ Deno.test("the modules of the fast paths create no errors when they are loaded",
   try {
     const file = join(scratch, "count.js");
     writeFileSync(file, COUNT_ERRORS);
-    const modules = [ENTRY, "project/commands/first_run.ts"].map((path) => pathToFileURL(join(ROOT, path)).href);
+    const modules = [ENTRY, "project/commands/run/first_run.ts"].map((path) => pathToFileURL(join(ROOT, path)).href);
     const args = ["run", "-A", "--no-check", "--config", join(ROOT, "deno.json"), file, ...modules];
     const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
     assert.equal(stdout, "0\n", stderr);

@@ -10,7 +10,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { loadWit } from "../../component/wit/load.ts";
-import { declareTypes } from "../../project/ops/declare_types.ts";
+import { declareTypes } from "../../project/ops/tools/declare_types.ts";
 import { waft } from "../cli_project/waft.ts";
 import { suiteFolder, suiteHint, suiteNamed } from "../support/suites.ts";
 

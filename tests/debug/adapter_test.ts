@@ -11,7 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { serveAdapter } from "../../project/debug/adapter.ts";
-import { prepareProgram } from "../../project/ops/debug_program.ts";
+import { prepareProgram } from "../../project/ops/run/debug_program.ts";
 import { HANG_MS } from "../support/hang.ts";
 
 const SHAPES = fileURLToPath(new URL("./programs/shapes.c", import.meta.url));

@@ -3,8 +3,8 @@
  * and streams that are closed or renumbered. WASI itself is replaced here by functions that note their calls.
  */
 import assert from "node:assert/strict";
-import { withOutput } from "../../project/ops/captured_output.ts";
-import { WASI } from "../../project/ops/run_module.ts";
+import { withOutput } from "../../project/ops/run/captured_output.ts";
+import { WASI } from "../../project/ops/run/run_module.ts";
 
 /** The errno of the noted function. */
 const NOTED = 28;

@@ -20,7 +20,7 @@ for (
     ["engine/mod.ts", 1_170_000],
     // Of these, 9,000 demangle the names of functions in `error.stack`, and 4,000 are `limit`, both synchronous.
     ["engine/webassembly/mod.ts", 1_235_000],
-    ["project/commands/run.ts", 1_390_000],
+    ["project/commands/run/run.ts", 1_390_000],
   ] as const
 ) {
   Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {

@@ -254,7 +254,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
     writeTree(tree, {
       "deno.json": "{}",
       ...Object.fromEntries(empty.map((name) => [`${name}.ts`, "export {};\n"])),
-      "project/commands/quick_run.ts": "not a program",
+      "project/commands/run/quick_run.ts": "not a program",
     });
     const before = readdirSync(tree).sort();
     assert.throws(() => bundleModules(tree, "1.0.0"), /quick_run/);

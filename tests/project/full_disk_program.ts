@@ -18,7 +18,7 @@ import { ProjectError } from "../../project/base/diagnostic.ts";
 import { DISK } from "../../project/base/files.ts";
 import { machinePaths } from "../../project/base/paths.ts";
 import { replaceFile } from "../../project/base/replace_file.ts";
-import { addPlugins } from "../../project/ops/add.ts";
+import { addPlugins } from "../../project/ops/project/add.ts";
 import { writeApplication } from "../../project/ops/build/write_application.ts";
 import { makeContext } from "../../project/packages/context.ts";
 import { Credentials } from "../../project/packages/credentials.ts";

@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { ProjectError } from "../../project/base/diagnostic.ts";
-import { addPlugins } from "../../project/ops/add.ts";
+import { addPlugins } from "../../project/ops/project/add.ts";
 import { FakeRegistry } from "./fake_registry.ts";
 import { CODEC, codecDefinition, KV, kvDefinition } from "./sample_plugins.ts";
 import { ALLOW_ALL, TempProject } from "./temp_project.ts";

@@ -5,8 +5,8 @@
 import assert from "node:assert/strict";
 import { readdirSync } from "node:fs";
 import { join } from "node:path";
-import { addPlugins } from "../../project/ops/add.ts";
-import { projectStatus } from "../../project/ops/status.ts";
+import { addPlugins } from "../../project/ops/project/add.ts";
+import { projectStatus } from "../../project/ops/project/status.ts";
 import { DISK } from "../../project/base/files.ts";
 import { withWriteLock, WRITE_LOCK_FILE } from "../../project/base/atomic_write.ts";
 import { ProjectError } from "../../project/base/diagnostic.ts";

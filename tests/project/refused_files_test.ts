@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DISK } from "../../project/base/files.ts";
-import { addPlugins } from "../../project/ops/add.ts";
+import { addPlugins } from "../../project/ops/project/add.ts";
 import type { OpsContext } from "../../project/packages/context.ts";
 import { Credentials } from "../../project/packages/credentials.ts";
 import { RefusingFiles } from "./dying_files.ts";

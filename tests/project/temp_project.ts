@@ -6,8 +6,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { type ContextChoices, makeContext, type OpsContext } from "../../project/packages/context.ts";
 import { machinePaths } from "../../project/base/paths.ts";
-import type { Decider } from "../../project/ops/decide.ts";
-import { deciderFromFlags } from "../../project/ops/decide.ts";
+import type { Decider } from "../../project/ops/project/decide.ts";
+import { deciderFromFlags } from "../../project/ops/project/decide.ts";
 import type { FakeRegistry } from "./fake_registry.ts";
 
 /** The registry address that tests use. */

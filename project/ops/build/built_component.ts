@@ -13,8 +13,8 @@ import { quote } from "../../base/diagnostic.ts";
 import { UsageError } from "../../base/failure.ts";
 import { damaged } from "./application.ts";
 import { compileProgram } from "./compile_program.ts";
-import type { GuestInputs } from "../run_module.ts";
-import { runComponent } from "../run_component.ts";
+import type { GuestInputs } from "../run/run_module.ts";
+import { runComponent } from "../run/run_component.ts";
 
 /** The interface of commands, in the versions that run_component.ts runs. */
 const COMMAND = /^wasi:cli\/run@0\.[23]\.\d/;

@@ -14,11 +14,11 @@ import type { WitPackage } from "../../../component/wit/document.ts";
 import { embeddedWit, witOfComponent } from "../../../component/wit/from_component.ts";
 import { loadWit } from "../../../component/wit/load.ts";
 import { validateComponent } from "../../../component/validate/validate_component.ts";
-import { componentBytes } from "../component_bytes.ts";
+import { componentBytes } from "../tools/component_bytes.ts";
 import { type ArtifactFacts, artifactFacts } from "./inspect_artifact.ts";
 import { type CoredumpFacts, coredumpFacts } from "./inspect_coredump.ts";
 import { ALL_FEATURES, type ModuleFacts, moduleFacts } from "./inspect_module.ts";
-import { readInput } from "../read_input.ts";
+import { readInput } from "../tools/read_input.ts";
 
 /** A file, for `waft inspect`. */
 export type Inspection =

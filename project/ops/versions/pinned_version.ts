@@ -8,7 +8,7 @@
  */
 import { fail, ProjectError, quote } from "../../base/diagnostic.ts";
 import type { MachinePaths } from "../../base/paths.ts";
-import { askedRange, nearestManifest } from "../asked_range.ts";
+import { askedRange, nearestManifest } from "./asked_range.ts";
 
 /** Commands that are about waft itself, so that they work in every project. */
 const OWN = new Set(["version", "self", "init", "help", "registry"]);

@@ -1,0 +1,33 @@
+/**
+ * `waft outdated`: the project's plugins of which there are newer versions.
+ */
+import type { Command } from "commander";
+import { EXIT } from "../../base/diagnostic.ts";
+import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+
+interface OutdatedFlags extends GlobalFlags {
+  readonly detailedExitcode?: boolean;
+}
+
+/** Adds `outdated`. */
+export function addCommand(program: Command): void {
+  const command = program.command("outdated")
+    .description("Show plugins with newer versions, inside and outside their ranges.")
+    .option("--detailed-exitcode", "Exit with status 10 if there are any");
+  addGlobalOptions(command).action((flags: OutdatedFlags) =>
+    runCommand("outdated", flags, async (env) => {
+      const [{ outdatedPlugins }, { layoutTable }] = await Promise.all([
+        import("../../ops/project/tree.ts"),
+        import("../../base/terminal.ts"),
+      ]);
+      const plugins = await outdatedPlugins(await env.context(), await env.root());
+      const rows = plugins.map((p) => [p.id, p.current, p.wanted, p.latest, p.requiredBy.join(", ")]);
+      const table = layoutTable([["PLUGIN", "CURRENT", "IN RANGE", "NEWEST", "REQUIRED BY"], ...rows], env.columns);
+      return {
+        data: { plugins },
+        text: plugins.length === 0 ? "All plugins are up to date." : table.join("\n"),
+        ...(plugins.length > 0 && flags.detailedExitcode === true ? { exitCode: EXIT.pending } : {}),
+      };
+    })
+  );
+}

@@ -1,0 +1,98 @@
+/**
+ * `waft run [options] FILE [ARG…]`: runs a module; all words after FILE belong to the guest. In a project the guest
+ * gets the project's settings and plugins. Plugins are loaded strictly: a difference from the lockfile is an error
+ * before any code runs. `--bare` ignores the project. Cached modules without a project take the fast path in
+ * quick_run.ts.
+ */
+import { writeText } from "@waft/engine/internal/host/process";
+import type { Command } from "commander";
+import type { EngineOptions } from "@waft/engine";
+import { UsageError } from "../../base/failure.ts";
+import type { LoadedProject } from "../../plugins/loaded.ts";
+import { runFile, type RunOptions } from "../../ops/run/run.ts";
+import { compilationText } from "../tools/compilation_text.ts";
+import { compileProgress } from "../tools/compile_progress.ts";
+import { codeCacheOptions } from "../../base/paths.ts";
+import { absolutePath } from "../../base/system_path.ts";
+import { controlledEngine, runContext, withLimitNames } from "./control_flags.ts";
+import { addOptions } from "../option_rows.ts";
+import { projectGuest } from "./project_guest.ts";
+import { projectPlugins } from "../project/project_plugins.ts";
+import { networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
+
+/** A function that writes the core dump of a trap, if one is wanted. */
+async function coredumpOf(file: string, path: string | undefined): Promise<(error: unknown) => void> {
+  if (path === undefined) return () => {};
+  const { coredumpWriter } = await import("../../ops/run/write_coredump.ts");
+  return coredumpWriter(path, file, (line) => writeText(2, `waft: ${line}\n`));
+}
+
+/** A function that writes the recording, if one is wanted. */
+async function recordingOf(path: string | undefined): Promise<RunOptions["record"]> {
+  if (path === undefined) return undefined;
+  const { recordingWriter } = await import("../../ops/run/write_recording.ts");
+  return recordingWriter(path, (line) => writeText(2, `waft: ${line}\n`));
+}
+
+/** Options for code that a replay can repeat; the place of an interruption is known by its fuel. */
+function recordableEngine(engine: EngineOptions, isRecorded: boolean): EngineOptions {
+  if (!isRecorded) return engine;
+  return {
+    ...engine,
+    deterministic: true,
+    nans: "processor",
+    // Only a count repeats the depth of code that is replaced while it runs.
+    stack: engine.tier === "auto" ? "counted" : "native",
+    ...(engine.interruptible === true ? { fuel: true } : {}),
+  };
+}
+
+/** Adds `run`. */
+export function addCommand(program: Command): void {
+  const command = program.command("run")
+    .description("Compile a module (binary or text) and call one of its functions.")
+    .argument("<file>", "Module, in binary or text form; - is standard input")
+    .argument("[args...]", "Arguments of the function, or of the program")
+    .passThroughOptions()
+    .allowUnknownOption(false);
+  addOptions(command, RUN_OPTION_ROWS).action(async (file: string, args: string[], flags: RunFlags) => {
+    let project: LoadedProject | undefined;
+    const { engine, ...guest } = await projectGuest(flags, async (root) => {
+      const loaded = await projectPlugins(root, flags);
+      if (loaded !== undefined && loaded.plugins.length > 0) project = loaded;
+      return loaded?.wasi;
+    });
+    const { unknownImports } = flags;
+    if (unknownImports !== undefined && unknownImports !== "trap") {
+      throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
+    }
+    const failed = await coredumpOf(file, flags.coredump);
+    const record = await recordingOf(flags.record);
+    const run = runFile(file, args, {
+      engine: {
+        ...recordableEngine(controlledEngine(engine, flags), record !== undefined),
+        // A module from the cache lacks the places of its functions, which a dump has.
+        ...(flags.cache && flags.coredump === undefined
+          ? { cache: { ...codeCacheOptions(), label: file === "-" ? "" : absolutePath(file) } }
+          : {}),
+        perfMap: flags.perfMap === true,
+        ...(flags.explainCompile === true ? { explain: (report) => writeText(2, compilationText(report)) } : {}),
+      },
+      allowPrecompiled: flags.allowPrecompiled === true,
+      ...(project === undefined ? {} : { project }),
+      ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
+      ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
+      ...(unknownImports === undefined ? {} : { unknownImports }),
+      progress: await compileProgress(),
+      ...guest,
+      context: runContext(flags),
+      failed,
+      ...(record === undefined ? {} : { record }),
+    });
+    const lines = await run.catch((error) => {
+      failed(error);
+      throw withLimitNames(error, flags);
+    });
+    if (lines.length > 0) writeText(1, lines.join("\n") + "\n");
+  });
+}

@@ -1,0 +1,31 @@
+/**
+ * `waft inspect FILE`: facts about a module, component, core dump, recording or artifact, as text, or with `--json` as
+ * one document in the envelope of output_schemas.ts, which also holds the finding if the file cannot be read.
+ */
+import type { Command } from "commander";
+import { writeText } from "@waft/engine/internal/host/process";
+import { standardOutput } from "../../base/terminal.ts";
+import { withEnvelope } from "./file_envelope.ts";
+
+/** Adds `inspect`. */
+export function addCommand(program: Command): void {
+  program.command("inspect")
+    .description(
+      "Show the content of a file: imports, exports, required features and size of a module, the world of a component " +
+        "as WIT, the stack of a core dump, the events of a recording, the engine and machine of an artifact.",
+    )
+    .argument("<file>", "Module or component in either form, artifact, .wit file or directory; - is standard input")
+    .option("--json", "Print the facts as JSON")
+    .action(async (file: string, flags: { json?: boolean }) => {
+      const [{ inspectFile }, { inspectionData, inspectionText }] = await Promise.all([
+        import("../../ops/inspection/inspect_file.ts"),
+        import("./inspection_text.ts"),
+      ]);
+      await withEnvelope("inspect", file, flags.json === true, () => inspectFile(file), {
+        data: inspectionData,
+        print: (inspection) => {
+          writeText(1, inspectionText(inspection, standardOutput()));
+        },
+      });
+    });
+}

@@ -1,0 +1,118 @@
+/**
+ * Serves HTTP requests with a component (`waft serve`). In: a file, limits, grants and an address. Out: events for a
+ * log. Invariant: the file is checked, compiled and instantiated once before the address is opened, so a component that
+ * cannot serve is an error of the command.
+ */
+import { closeSync, openSync } from "node:fs";
+import { devNull } from "node:os";
+import { type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
+import { compileBinary, type ComponentInstance } from "../../../component/component.ts";
+import { httpInterfaces } from "../../../component/http/mod.ts";
+import {
+  ComponentServer,
+  handlerProblem,
+  type RequestReport,
+  type ServerLimits,
+} from "../../../component/http/server.ts";
+import { ComponentWasi, type NetworkOptions } from "../../../component/wasi/mod.ts";
+import { FileFailure } from "../../base/failure.ts";
+import { protectedPaths } from "../../base/protected_paths.ts";
+import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../../definitions/wasi_groups.ts";
+import { componentBytes } from "../tools/component_bytes.ts";
+import { readInput } from "../tools/read_input.ts";
+import { inFile, programArguments } from "./run_module.ts";
+
+/** Options of the server. */
+export interface ServeOptions {
+  readonly engine: EngineOptions;
+  readonly host: string;
+  readonly port: number;
+  readonly limits: ServerLimits;
+  /** The limits of one request. */
+  readonly context: () => Context;
+  readonly network: NetworkOptions;
+  readonly preopens: readonly { host: string; guest: string }[];
+  readonly env: readonly (readonly [string, string])[];
+  /** The groups of WASI that the project allows its guests; undefined: all, or there is no project. */
+  readonly wasiGroups: readonly string[] | undefined;
+  /** Root of the project that the current directory belongs to. */
+  readonly root?: string;
+  readonly onRequest: (report: RequestReport) => void;
+}
+
+/** A component that serves. */
+export interface Serving {
+  readonly url: string;
+  /** The number of requests in progress. */
+  readonly active: number;
+  /** Accepts nothing more, waits for the requests in progress, and releases everything. */
+  stop(): Promise<void>;
+}
+
+/** Starts to serve. Throws FileFailure for a file that cannot serve; rejects if the address is not available. */
+export async function serveComponent(file: string, options: ServeOptions): Promise<Serving> {
+  const component = await compileFile(file, options.engine);
+  const { network, preopens, wasiGroups, limits, context, onRequest } = options;
+  const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
+  // The guest's standard output goes to the log of the process, which is its standard error.
+  const input = openSync(devNull, "r");
+  const stdio: [number, number, number] = [input, 2, 2];
+  const inputs = {
+    ...narrowedInputs({ ...options, args: programArguments(file) }, wasiGroups),
+    ...narrowedStreams(stdio, wasiGroups),
+  };
+  const wasi = inFile(file, () => new ComponentWasi({ ...inputs, network, waitInEventLoop: true, ...protect }));
+  const pool = component.pool({
+    size: limits.concurrent,
+    context: { deadline: INSTANTIATION_MS },
+    imports: { ...narrowedInterfaces(wasi.imports, wasiGroups), ...httpInterfaces(wasi) },
+  });
+  const close = () => {
+    pool.close();
+    wasi.close();
+    closeSync(input);
+  };
+  try {
+    inFile(file, () => requireHandler(pool));
+    const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
+    const { address, port, family } = await server.listen(options.host, options.port);
+    return {
+      url: `http://${family === "IPv6" ? `[${address}]` : address}:${port}/`,
+      get active() {
+        return server.active;
+      },
+      stop: async () => {
+        await server.stop();
+        close();
+      },
+    };
+  } catch (error) {
+    close();
+    throw error;
+  }
+}
+
+/** The time that the start functions of an instance may take, in milliseconds. */
+const INSTANTIATION_MS = 60_000;
+
+async function compileFile(file: string, options: EngineOptions) {
+  let bytes: Uint8Array;
+  try {
+    bytes = readInput(file);
+  } catch (error) {
+    throw new FileFailure(file, error);
+  }
+  const binary = await inFile(file, () => componentBytes(bytes));
+  return inFile(file, () => {
+    if (binary === undefined) throw new Error("not a component; `waft run` runs modules");
+    return compileBinary(NewEngine(options), binary);
+  });
+}
+
+/** Makes the first instance. Throws an Error if it does not handle requests. */
+function requireHandler(pool: InstancePool<ComponentInstance>): void {
+  const instance = pool.take();
+  const problem = handlerProblem(instance);
+  pool.put(instance);
+  if (problem !== undefined) throw new Error(problem);
+}

@@ -1,0 +1,42 @@
+/**
+ * Reads a core module for tools that instrument it. In: a path. Out: the valid module in binary form, its text if the
+ * file is one, and its imports and exports. Throws FileFailure with the place in the text or the binary.
+ */
+import { type EngineOptions, NewEngine } from "@waft/engine";
+import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
+import { isBinary } from "@waft/engine/internal/binary/decode";
+import { parseModule } from "@waft/engine/internal/text_format";
+import { FileFailure } from "../../base/failure.ts";
+import { componentBytes } from "./component_bytes.ts";
+import { readInput } from "./read_input.ts";
+import { type PlacedShape, readShape } from "../run/module_shape.ts";
+import { inFile } from "../run/run_module.ts";
+
+/** A valid module. */
+interface ReadModule {
+  readonly bytes: Uint8Array;
+  readonly text: string | undefined;
+  readonly shape: PlacedShape;
+}
+
+/** Reads and validates the module at `file`; `done` is the participle of the tool's verb, for refusals. */
+export async function readModule(file: string, engine: EngineOptions, done: string): Promise<ReadModule> {
+  let content: Uint8Array;
+  try {
+    content = readInput(file);
+  } catch (error) {
+    throw new FileFailure(file, error);
+  }
+  if (await inFile(file, () => componentBytes(content)) !== undefined) {
+    throw new FileFailure(file, new Error(`components cannot be ${done}, only modules`));
+  }
+  if (looksLikeArtifact(content)) {
+    throw new FileFailure(file, new Error(`artifacts cannot be ${done}, only the modules that they were made of`));
+  }
+  inFile(file, () => NewEngine(engine).validate(content));
+  const isText = !isBinary(content);
+  const bytes = isText ? parseModule(content).bytes : content;
+  const shape = readShape(bytes);
+  if (shape === undefined) throw new FileFailure(file, new Error("it cannot be read"));
+  return { bytes, text: isText ? new TextDecoder().decode(content) : undefined, shape };
+}
