@@ -9,6 +9,7 @@ import { OPTIMIZING_ARM64 as ARM64 } from "../engine/backend_arm64/optimizing_ta
 import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.ts";
 import { compileModule } from "../engine/compile/compile.ts";
 import { NewEngine } from "../engine/api/engine.ts";
+import { codeSettings } from "../engine/settings/code_settings.ts";
 import { featureSet } from "../engine/settings/features.ts";
 import { cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
@@ -43,8 +44,9 @@ const target = flags.arm64 ? ARM64 : X64;
 const explicitBounds = flags.explicit;
 const optimizations = switchedOptimizations(task, flags);
 const { module, valid } = readModule(file);
-const control = { interruptible: flags.interruptible, fuel: flags.fuel, deterministic: flags.deterministic };
-const env = moduleEnv(valid, { explicitBounds, optimizations, ...control });
+const { interruptible, fuel, deterministic } = flags;
+const settings = codeSettings({ explicitBounds, interruptible, fuel, deterministic });
+const env = moduleEnv(valid, { ...settings, optimizations });
 const exported = valid.exports.find((e) => e.kind === "func" && e.name === wanted)?.index;
 const named = [...valid.names.funcs].find(([, name]) => name === wanted)?.[0];
 const selected = wanted === undefined ? undefined : exported ?? named ?? Number(wanted);
@@ -55,8 +57,7 @@ const code = compileModule(module, {
   target,
   features: featureSet(),
   optimizations,
-  explicitBounds,
-  ...control,
+  settings,
   cpu: target === ARM64 ? new Set(["lse"]) : cpuFeatures(currentHost()),
 });
 const f = new IrFunction();

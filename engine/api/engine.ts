@@ -65,6 +65,7 @@ import {
   Suspension,
   underLimits,
 } from "./module.ts";
+import { type ChosenSettings, chosenSettings, codeSettings } from "../settings/code_settings.ts";
 import type { NanRule } from "../settings/nans.ts";
 import type { StackRule } from "../settings/stack_rules.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
@@ -206,7 +207,7 @@ function intrinsicCode(host: Host, binary: string, tier: "baseline" | "optimizin
 
 function intrinsicOptions(host: Host): OptimizingCompiler["options"] {
   const { features, optimizations } = COLLECTOR_OPTIONS;
-  return { features, optimizations, explicitBounds: false, unchecked: true, cpu: cpuFeatures(host) };
+  return { features, optimizations, settings: codeSettings(), unchecked: true, cpu: cpuFeatures(host) };
 }
 
 /**
@@ -346,6 +347,7 @@ export class Engine implements Settings {
   readonly #cache: CodeCache | undefined;
   readonly #explain: EngineOptions["explain"];
   readonly #perfMap: boolean;
+  readonly #chosen: ChosenSettings;
   /** Everything that decides code besides the bytes and the bounds. */
   readonly #codeKey: string;
 
@@ -376,8 +378,8 @@ export class Engine implements Settings {
     this.#explain = options.explain;
     // Code in the cache was proven by the process that wrote it, if at all.
     this.#cache = options.cache && !this.#provesCode ? new CodeCache(options.cache) : undefined;
-    const { features, optimizations, tier, interruptible, fuel, deterministic, nans, stack } = settings;
-    this.#codeKey = JSON.stringify([features, optimizations, tier, interruptible, fuel, deterministic, nans, stack]);
+    this.#chosen = chosenSettings(settings);
+    this.#codeKey = JSON.stringify([settings.features, settings.optimizations, settings.tier, this.#chosen]);
   }
 
   /**
@@ -429,7 +431,7 @@ export class Engine implements Settings {
     // Another engine may have another cache, which has to get the code, too.
     const settings = `cached by ${this.#number}`;
     const known = this.#ownsCode ? undefined : reusableCode(bytes, settings);
-    if (known !== undefined && known.compiled.explicitBounds === wantsExplicit(this, known.compiled.valid)) {
+    if (known !== undefined && known.compiled.settings.explicitBounds === wantsExplicit(this, known.compiled.valid)) {
       return this.#moduleOf(known, bytes);
     }
     const key = cacheKey(bytes, codeFacts(this));
@@ -473,7 +475,7 @@ export class Engine implements Settings {
     const space = realmStore();
     const fallback = () => this.#compileFor(space, decodeModule(bytes), undefined, true).compiled;
     const hasMemory = compiled.valid.memories.some(isGuardable);
-    const wantsFallback = this.bounds === "auto" && !compiled.explicitBounds && hasMemory;
+    const wantsFallback = this.bounds === "auto" && !compiled.settings.explicitBounds && hasMemory;
     return new Module(space, compiled, statistics, this, wantsFallback ? fallback : undefined, tierUp);
   }
 
@@ -559,13 +561,8 @@ export class Engine implements Settings {
         target,
         features: this.features,
         optimizations: this.optimizations,
-        explicitBounds: this.bounds === "explicit",
+        settings: codeSettings({ ...this.#chosen, explicitBounds: this.bounds === "explicit" }),
         cpu: features,
-        interruptible: this.interruptible,
-        fuel: this.fuel,
-        deterministic: this.deterministic,
-        nans: this.nans,
-        stack: this.stack,
         verify: this.#verify,
       });
       const name = machineName({ os, arch });
@@ -602,7 +599,7 @@ export class Engine implements Settings {
 
   #load({ compiled, statistics }: LoadedModule): Module {
     if (this.#perfMap) addToPerfMap(compiled);
-    if (this.bounds === "guard" && compiled.explicitBounds) {
+    if (this.bounds === "guard" && compiled.settings.explicitBounds) {
       throw new ArtifactError(
         "The artifact's code has explicit bounds checks, but the engine's option bounds is guard",
       );
@@ -615,13 +612,8 @@ export class Engine implements Settings {
     return {
       features: this.features,
       optimizations: this.optimizations,
-      explicitBounds,
+      settings: codeSettings({ ...this.#chosen, explicitBounds }),
       cpu: cpuFeatures(currentHost()),
-      interruptible: this.interruptible,
-      fuel: this.fuel,
-      deterministic: this.deterministic,
-      nans: this.nans,
-      stack: this.stack,
       verify: this.#verify,
     };
   }
@@ -738,7 +730,7 @@ export class Engine implements Settings {
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
       ...(this.#tierUpTurns === undefined ? {} : { afterTurns: this.#tierUpTurns }),
       hasBatches: true,
-      ...(this.#tierUpBatches && !compiled.deterministic
+      ...(this.#tierUpBatches && !compiled.settings.deterministic
         ? {
           compileBatchHere: ({ wanted, mostBytes }) =>
             compileBatch(module, { ...options, target: hostBackend() }, wanted, mostBytes),

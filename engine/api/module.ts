@@ -224,7 +224,7 @@ export class Module {
    * import.
    */
   memoryForImport(module: string, name: string): Memory {
-    const { valid, explicitBounds } = this.#compiled;
+    const { valid, settings: { explicitBounds } } = this.#compiled;
     const entry = valid.imports.find((e) => e.module === module && e.name === name && e.desc.kind === "memory");
     if (entry?.desc.kind !== "memory") throw new TypeError(`The module does not import a memory "${module}" "${name}"`);
     const { type } = entry.desc;
@@ -647,7 +647,7 @@ export function underLimits<T>(
   checkContext(context);
   if (typeof subject !== "function") {
     const { interruptible, fuel } = subject;
-    const code = { store: realmStore(), module: { interruptible, fuel }, neighbours: () => [] };
+    const code = { store: realmStore(), module: { settings: { interruptible, fuel } }, neighbours: () => [] };
     return underControl(code, context, action, account);
   }
   const info = funcInfo(subject);

@@ -14,6 +14,7 @@ import {
 import type { CompilationReport } from "./compilation_report.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "../settings/features.ts";
 import { hostArchitecture } from "../host/cpu.ts";
+import { type ChosenSettings, chosenSettings } from "../settings/code_settings.ts";
 import { NAN_RULES, type NanRule } from "../settings/nans.ts";
 import { STACK_RULES, type StackRule } from "../settings/stack_rules.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "../settings/optimizations.ts";
@@ -179,7 +180,7 @@ export function requireStackFence(optimizations: OptimizationSet, { maxStackByte
 }
 
 /** Options with all defaults: they determine the code of an engine and the limits of its instances. */
-export interface Settings {
+export interface Settings extends ChosenSettings {
   /** The WebAssembly features that modules may use. */
   readonly features: FeatureSet;
   /** The enabled optimizations. */
@@ -188,16 +189,6 @@ export interface Settings {
   readonly bounds: "guard" | "explicit" | "auto";
   /** The compiler tiers. */
   readonly tier: Tiering;
-  /** True if the code polls for deadlines. */
-  readonly interruptible: boolean;
-  /** True if the code charges fuel. */
-  readonly fuel: boolean;
-  /** True if results depend on the module and its inputs alone. */
-  readonly deterministic: boolean;
-  /** The NaNs of deterministic code. */
-  readonly nans: NanRule;
-  /** How deterministic code limits the depth of calls. */
-  readonly stack: StackRule;
   /** The limits of instances, defaults included. */
   readonly limits: Required<EngineLimits>;
 }
@@ -306,11 +297,11 @@ export function settingsOf(options: EngineOptions): Settings {
     ),
     bounds: options.bounds ?? "auto",
     tier: options.tier ?? (deterministic || verifies ? "optimizing" : "auto"),
-    interruptible: options.interruptible ?? false,
-    fuel: options.fuel ?? false,
-    deterministic,
-    nans: nanRule(options, deterministic),
-    stack: stackRule(options, deterministic),
+    ...chosenSettings({
+      ...options,
+      nans: nanRule(options, deterministic),
+      stack: stackRule(options, deterministic),
+    }),
     limits: completeLimits({ ...DEFAULT_LIMITS, maxInstances: DEFAULT_MAX_INSTANCES }, options.limits),
   };
   requireSwitches("feature", options.features ?? {}, settings.features);

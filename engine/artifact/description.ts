@@ -7,21 +7,15 @@ import type { CodeDescription } from "../link/code_description.ts";
 import { fromHex, toHex } from "../base/hex.ts";
 import type { ProcessStubs } from "../codegen/target.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
-import type { NanRule } from "../settings/nans.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
+import { type ChosenSettings, settingNames } from "../settings/code_settings.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../settings/optimizations.ts";
 import type { Host } from "../host/host.ts";
 import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
 
 /** The engine options that determine the generated code. */
-export interface CodeOptions {
+export interface CodeOptions extends ChosenSettings {
   features: FeatureSet;
   optimizations: OptimizationSet;
-  interruptible: boolean;
-  fuel: boolean;
-  deterministic: boolean;
-  nans: NanRule;
-  stack: StackRule;
 }
 
 /** The textual part of an artifact: engine, machine, options and the description of the code. */
@@ -59,10 +53,7 @@ export function optionNames(options: CodeOptions): string[] {
   const names: string[] = [];
   for (const { name } of ALL_FEATURE_ROWS) if (options.features[name]) names.push(`features.${name}`);
   for (const { name } of OPTIMIZATION_ROWS) if (options.optimizations[name]) names.push(`optimizations.${name}`);
-  for (const name of ["interruptible", "fuel", "deterministic"] as const) if (options[name]) names.push(name);
-  if (options.nans !== "canonical") names.push(`nans.${options.nans}`);
-  if (options.stack !== "counted") names.push(`stack.${options.stack}`);
-  return names;
+  return [...names, ...settingNames(options)];
 }
 
 /** The name of a target machine, such as `linux/x64`. */

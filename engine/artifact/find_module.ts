@@ -2,6 +2,7 @@
  * Cached modules. In: the cache key of a module, settings and a cache. Out: the loaded module on a hit. Invariant: this
  * file imports no part of the compiler.
  */
+import { codeSettings } from "../settings/code_settings.ts";
 import { artifactIn, type CodeCache, engineKey } from "../cache/code_cache.ts";
 import { sourceStamp } from "../cache/source_stamp.ts";
 import { featureSet } from "../settings/features.ts";
@@ -74,11 +75,7 @@ export class NeedsCompiler extends Error {}
 export const COLLECTOR_OPTIONS: CodeOptions = {
   features: featureSet(),
   optimizations: optimizationSet(),
-  interruptible: false,
-  fuel: false,
-  deterministic: false,
-  nans: "canonical",
-  stack: "counted",
+  ...codeSettings(),
 };
 
 /** The cache key of the collector's code. */

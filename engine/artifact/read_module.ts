@@ -123,7 +123,7 @@ export function loadModule(
     throw new ArtifactError(`The artifact's module metadata is invalid: ${(error as Error).message}`);
   }
   const explicit = wantsExplicit(valid);
-  if (!description.explicitBounds && explicit) {
+  if (!description.settings.explicitBounds && explicit) {
     throw new ArtifactError(
       "The artifact's code needs guard pages, which are unavailable here: compile it with explicit bounds",
     );

@@ -73,9 +73,9 @@ function writeDescription(
       .set(new Uint8Array(column.buffer, column.byteOffset, column.byteLength));
     columns.push({ name, at, length: column.length, bytes: column instanceof Uint8Array });
   }
-  const { layout, explicitBounds, interruptible, fuel, deterministic, nans, stack, inlineSites, statistics } = code;
+  const { layout, settings, inlineSites, statistics } = code;
   const text: OutputText = {
-    description: { layout, explicitBounds, interruptible, fuel, deterministic, nans, stack },
+    description: { layout, settings },
     inlineSites: [...inlineSites],
     statistics,
     ...("entry" in code ? { entry: code.entry } : {}),

@@ -8,6 +8,7 @@ import { layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
+import type { CodeSettings } from "../settings/code_settings.ts";
 import { BytesView, type Func, lengthOf } from "../wasm/module.ts";
 import {
   type ArrayType,
@@ -21,16 +22,12 @@ import {
 import * as layout from "./kernel/layout.ts";
 
 /** Code generation settings other than the module itself. */
-export interface KernelOptions {
-  explicitBounds: boolean;
+export interface KernelOptions extends CodeSettings {
   /** True for intrinsic modules, whose memory 0 is the whole address space. */
   unchecked?: boolean;
   stackFence: boolean;
   /** Indices of tables, and checked addresses of memories, are masked. Default: neither. */
   masks?: { readonly tables: boolean; readonly memories: boolean };
-  interruptible: boolean;
-  fuel: boolean;
-  deterministic: boolean;
   /** True if deterministic code has the NaNs of this processor. */
   keepsNans?: boolean;
   /** By defined function: 1 if it counts the depth of calls; without it, none does. */

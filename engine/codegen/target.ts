@@ -7,7 +7,7 @@ import type { ContextLayout } from "../abi/context_layout.ts";
 import type { IrFunction } from "../ir/function.ts";
 import type { OptimizationName, OptimizationSet } from "../settings/optimizations.ts";
 import type { Statistics } from "../base/statistics.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
+import type { ChosenSettings, CodeSettings } from "../settings/code_settings.ts";
 import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
 import type { ListedLine } from "./code_listing.ts";
@@ -15,12 +15,8 @@ import type { MachineCode } from "./machine_code.ts";
 import type { VCode } from "./vcode.ts";
 
 /** Properties of a compilation that all functions of the module share. */
-export interface CodegenContext {
+export interface CodegenContext extends Partial<ChosenSettings>, Pick<CodeSettings, "explicitBounds"> {
   layout: ContextLayout;
-  /** Explicit bounds checks (memory length register live) or guard pages. */
-  explicitBounds: boolean;
-  /** Charges fuel, which a register holds; off when absent. */
-  fuel?: boolean;
   /**
    * By memory: whether it is shared. If so, BOUNDS traps only after it has brought the context's length up to date
    * (context_layout.ts: sharedLengths). None when absent.
@@ -39,8 +35,6 @@ export interface CodegenContext {
    * overflow.
    */
   stackFence: boolean;
-  /** How deterministic code limits the depth of calls; `counted` when absent. */
-  stack?: StackRule;
 }
 
 /**

@@ -98,7 +98,7 @@ export class BodyCompiler {
   /** Compiles the translated function as the code's function `index`. */
   #compile(space: Workspace, { env, context, options }: ModuleWork, code: MachineCode, index: number): void {
     const { f, v, allocation, backend } = space;
-    const { verify, explicitBounds, careful } = options;
+    const { verify, settings: { explicitBounds }, careful } = options;
     const optimizations = careful?.has(index) === true ? carefulSet(options.optimizations) : options.optimizations;
     if (verify) verifyFunction(f);
     optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);

@@ -26,6 +26,7 @@ import { hostArchitecture } from "../host/cpu.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "../link/code_description.ts";
 import { type CodeTables, codeTables, LATE_THUNK } from "../link/image.ts";
+import { codeSettings } from "../settings/code_settings.ts";
 import { imitates, nanCodeOf } from "../settings/nans.ts";
 import type { StackRule } from "../settings/stack_rules.ts";
 import { Statistics } from "../base/statistics.ts";
@@ -97,7 +98,7 @@ export interface ThunkImage {
 export function compileModule(module: Module, given: CompileOptions): CompiledCode {
   const valid = validateModule(module, given.features, { bodies: false });
   rejectUncompiled(valid);
-  const options = { ...given, stack: stackRuleOf(valid, given) };
+  const options = { ...given, settings: codeSettings({ ...given.settings, stack: stackRuleOf(valid, given) }) };
   const { target: { name } } = options;
   const hasBaseline = options.tier === "baseline" || (options.otherTier?.size ?? 0) > 0;
   return hasBaseline && isKernelTarget(name)
@@ -106,8 +107,8 @@ export function compileModule(module: Module, given: CompileOptions): CompiledCo
 }
 
 /** The rule by which `valid` limits the depth of calls. */
-function stackRuleOf(valid: ValidModule, { deterministic, stack = "counted", target }: CompileOptions): StackRule {
-  if (deterministic !== true || stack === "counted") return "counted";
+function stackRuleOf(valid: ValidModule, { settings: { deterministic, stack }, target }: CompileOptions): StackRule {
+  if (!deterministic || stack === "counted") return "counted";
   return BODY_COMPILERS[target.name].get().COMPILER.stackRuleOf(valid, stack);
 }
 
@@ -150,14 +151,13 @@ function compileBaselineAtPlace(valid: ValidModule, name: KernelTarget, options:
  * that `options.otherTier` leaves to that.
  */
 function compileBaseline(valid: ValidModule, name: KernelTarget, options: CompileOptions): CompiledCode {
-  const { features, optimizations, cpu, explicitBounds, target, otherTier, tier } = options;
+  const { features, optimizations, cpu, settings, target, otherTier, tier } = options;
   const leftOut = otherTier && ((index: number) => otherTier.has(index) === (tier === "baseline"));
-  const { interruptible = false, fuel = false, deterministic = false, unchecked = false } = options;
-  const nanCode = nanCodeOf(options, name);
+  const nanCode = nanCodeOf(settings, name);
   if (imitates(nanCode)) return compileOptimized(valid, options, "imitated-nans");
-  if (options.stack === "logged") return compileOptimized(valid, options, "logged-stack");
+  if (settings.stack === "logged") return compileOptimized(valid, options, "logged-stack");
   const shape = moduleInterface(valid);
-  const image = imageFacts(shape, options, new Statistics());
+  const image: ImageFacts = { ...shape, statistics: new Statistics() };
   const context = codegenContext(shape, options, image.statistics);
   const code = new MachineCode(valid.funcs.length, shape.signatures.length);
   const inlineSites = new Map<number, InlineSite[]>();
@@ -166,16 +166,16 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const stackFence = optimizations["stack-fence"];
   const constants = code.stubStart[STUB.CONSTANTS];
   const kernelOptions = {
-    explicitBounds,
-    unchecked,
+    ...settings,
+    unchecked: options.unchecked ?? false,
     stackFence,
     masks: { tables: optimizations["mask-tables"], memories: optimizations["mask-memories"] },
-    interruptible: interruptible || options.polls === true,
-    fuel,
-    deterministic,
+    interruptible: settings.interruptible || options.polls === true,
     keepsNans: nanCode === "own",
     leftOut,
-    counted: deterministic ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid, options.stack) : undefined,
+    counted: settings.deterministic
+      ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid, settings.stack)
+      : undefined,
     cpu,
     features,
     constants,
@@ -288,12 +288,9 @@ export function validateWhole(module: Module, { features, target, optimizations,
   const { name } = target;
   const { layout } = moduleInterface(valid);
   const kernelOptions = {
-    explicitBounds: true,
+    ...codeSettings({ explicitBounds: true }),
     unchecked: false,
     stackFence: optimizations["stack-fence"],
-    interruptible: false,
-    fuel: false,
-    deterministic: false,
     cpu,
     features,
     constants: 0,
@@ -340,7 +337,7 @@ const JUMP_BYTES = 8;
 export function compileLoopEntry(module: Module, options: CompileOptions, place: LoopPlace): LoopEntryCode | undefined {
   const { target } = options;
   const { loopEntry } = target;
-  if (loopEntry === undefined || options.deterministic === true) return undefined;
+  if (loopEntry === undefined || options.settings.deterministic) return undefined;
   const valid = validateModule(module, options.features, { bodies: false });
   const { env, context } = compilerState(valid, options);
   const count = valid.funcs.length;
@@ -463,14 +460,8 @@ export function noteInlineSites(
 /** The facts about an image that its thunks and its description need. */
 type ImageFacts = Pick<
   ModuleEnv,
-  "layout" | "signatures" | "funcSignature" | "interruptible" | "fuel" | "deterministic" | "statistics"
+  "layout" | "signatures" | "funcSignature" | "statistics"
 >;
-
-function imageFacts(shape: ModuleInterface, options: CompileOptions, statistics: Statistics): ImageFacts {
-  const { layout, signatures, funcSignature } = shape;
-  const { interruptible = false, fuel = false, deterministic = false } = options;
-  return { layout, signatures, funcSignature, interruptible, fuel, deterministic, statistics };
-}
 
 /** Appends thunks and resolves relocations. */
 function finishImage(
@@ -503,12 +494,7 @@ function describeImage(
     bytes: code.bytes.subarray(0, code.length),
     tables: codeTables(code),
     signatureIds: env.funcSignature,
-    explicitBounds: options.explicitBounds,
-    interruptible: env.interruptible,
-    fuel: env.fuel,
-    deterministic: env.deterministic,
-    nans: options.nans ?? "canonical",
-    stack: options.stack ?? "counted",
+    settings: options.settings,
     inlineSites,
     statistics: env.statistics.snapshot(),
     storage: code.storage,
@@ -526,14 +512,10 @@ export function compilerState(
 ): { env: ModuleEnv; context: CodegenContext } {
   const { COMPILER } = BODY_COMPILERS[options.target.name].get();
   const env = COMPILER.environment(valid, {
-    explicitBounds: options.explicitBounds,
+    ...options.settings,
     unchecked: options.unchecked ?? false,
     optimizations: options.optimizations,
-    interruptible: options.interruptible ?? false,
-    fuel: options.fuel ?? false,
-    deterministic: options.deterministic ?? false,
-    nanCode: nanCodeOf(options, options.target.name),
-    ...(options.stack === undefined ? {} : { stack: options.stack }),
+    nanCode: nanCodeOf(options.settings, options.target.name),
     allPositions: options.observe !== undefined,
     ...(summaries === undefined ? {} : { summaries }),
   });
@@ -548,15 +530,13 @@ export function stubContext(valid: ValidModule, options: CompileOptions): Codege
 function codegenContext(shape: ModuleInterface, options: CompileOptions, statistics: Statistics): CodegenContext {
   return {
     layout: shape.layout,
-    explicitBounds: options.explicitBounds,
-    fuel: options.fuel ?? false,
+    ...options.settings,
     sharedMemories: shape.memoryIsShared,
     signatures: shape.signatures,
     functionSignature: shape.functionSignature,
     optimizations: options.optimizations,
     cpu: options.cpu,
     stackFence: options.optimizations["stack-fence"],
-    ...(options.stack === undefined ? {} : { stack: options.stack }),
     statistics,
   };
 }

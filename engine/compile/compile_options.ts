@@ -7,8 +7,7 @@ import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
 import type { GrowingChunk } from "../host/memory/code_arena.ts";
 import type { FeatureSet } from "../settings/features.ts";
 import type { InlineSite } from "../link/code_description.ts";
-import type { NanRule } from "../settings/nans.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
+import type { CodeSettings } from "../settings/code_settings.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
@@ -20,8 +19,7 @@ export interface CompileOptions {
   target: Target;
   features: FeatureSet;
   optimizations: OptimizationSet;
-  /** Explicit bounds checks instead of guard pages. */
-  explicitBounds: boolean;
+  settings: CodeSettings;
   /** Trust every access of memory 0: for intrinsic modules only (gc/collector_code.ts). */
   unchecked?: boolean;
   cpu: ReadonlySet<string>;
@@ -39,16 +37,6 @@ export interface CompileOptions {
   careful?: ReadonlySet<number>;
   /** Defined functions whose code is not proven with `tier` (compile_proven.ts): the other tier compiles them. */
   otherTier?: ReadonlySet<number>;
-  /** Poll for deadlines at loop headers and in functions that call. */
-  interruptible?: boolean;
-  /** Charge fuel for every region of instructions. */
-  fuel?: boolean;
-  /** Produce the same results on every machine: NaNs as `nans` says, counted call depth. */
-  deterministic?: boolean;
-  /** The NaNs of deterministic code; `canonical` by default. */
-  nans?: NanRule;
-  /** How deterministic code limits the depth of calls; `counted` by default. */
-  stack?: StackRule;
   /** Run the IR verifier between passes and the allocation checker: for tests and the fuzzer. */
   verify?: boolean;
   /**

@@ -7,6 +7,7 @@
  * stages are made when a function is explored. Invariant: the machine code is that of the engine with the same options,
  * byte for byte.
  */
+import { codeSettings } from "../settings/code_settings.ts";
 import { OPTIMIZING_ARM64 } from "../backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../backend_x64/optimizing_target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
@@ -188,7 +189,7 @@ export class ModuleExplorer {
       target,
       features: this.#features,
       optimizations: this.#optimizations,
-      explicitBounds: false,
+      settings: codeSettings(),
       cpu: target.name === hostArchitecture() ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[target.name]),
     };
   }

@@ -6,6 +6,7 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import { compileModule, prepareBodyCompiler } from "../compile/compile.ts";
 import type { CompileOptions } from "../compile/compile_options.ts";
 import { NewEngine } from "../api/engine.ts";
+import { codeSettings } from "../settings/code_settings.ts";
 import { ALL_FEATURE_ROWS, featureSet } from "../settings/features.ts";
 import { CPU_FEATURES } from "../host/cpu.ts";
 import { optimizationSet } from "../settings/optimizations.ts";
@@ -58,10 +59,9 @@ Deno.test("observed compilations give the same code", () => {
         const options: CompileOptions = {
           target,
           tier,
-          interruptible,
           features: ALL_FEATURES,
           optimizations: optimizationSet(),
-          explicitBounds: interruptible,
+          settings: codeSettings({ interruptible, explicitBounds: interruptible }),
           cpu: new Set(CPU_FEATURES[target.name]),
         };
         for (const module of modules) {

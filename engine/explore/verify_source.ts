@@ -16,8 +16,7 @@ import { compileVerified } from "../compile/compile_proven.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
-import { NAN_RULES } from "../settings/nans.ts";
-import { STACK_RULES } from "../settings/stack_rules.ts";
+import { codeSettings, settingsNamed } from "../settings/code_settings.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../settings/optimizations.ts";
 import { moduleInterface } from "../translate/module_interface.ts";
 import { type Finding, type VerifiableCode, verifyCompiled } from "../compile/verify_module.ts";
@@ -66,12 +65,13 @@ const ARCHITECTURES: readonly Architecture[] = ["x64", "arm64"];
 /** Compiles a module and verifies the code. Rejects with the errors of the validator and the compiler. */
 export async function verifyModule(
   module: Module,
-  { architecture = hostArchitecture(), ...options }: VerifyOptions,
+  { architecture = hostArchitecture(), explicitBounds, ...options }: VerifyOptions,
 ): Promise<VerifiedCode> {
   await prepareBodyCompiler(architecture);
   const isOwn = hostArchitecture() === architecture;
   const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[architecture]);
-  const compileOptions: CompileOptions = { ...options, target: await backendFor(architecture), cpu };
+  const settings = codeSettings({ explicitBounds });
+  const compileOptions: CompileOptions = { ...options, settings, target: await backendFor(architecture), cpu };
   const { first: { code, unproven }, last } = compileVerified(module, compileOptions);
   const isProvable = last.unproven.length === 0;
   return { ...describe(code, unproven, options.tier), isProvable, recompiled: last.recompiled };
@@ -81,7 +81,6 @@ export async function verifyModule(
 export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode> {
   const { description, metadata, code, tables } = readArtifact(artifact);
   const options = await optionsOf(description as Partial<ArtifactDescription> | null);
-  const { explicitBounds } = options;
   let valid;
   try {
     valid = readMetadata(metadata, options.features);
@@ -90,14 +89,13 @@ export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode
   }
   requirePlaces(tables, code.length, valid.funcs.length);
   const { layout } = moduleInterface(valid);
-  const { interruptible = false, fuel = false, deterministic = false, nans = "canonical", stack = "counted" } = options;
-  const image = { valid, bytes: code, tables, layout, explicitBounds, interruptible, fuel, deterministic, nans, stack };
+  const image = { valid, bytes: code, tables, layout, settings: options.settings };
   return describe(image, verifyCompiled(image, options, stubContext(valid, options)), "optimizing");
 }
 
 /** The options that an artifact was compiled with. Rejects with ArtifactError unless it is one of this engine. */
 async function optionsOf(description: Partial<ArtifactDescription> | null): Promise<CompileOptions> {
-  const { engine, machine, options, cpu, explicitBounds } = description ?? {};
+  const { engine, machine, options, cpu, settings } = description ?? {};
   if (engine !== engineStamp()) {
     throw new ArtifactError(
       `The artifact was made by waft ${String(engine)}, but this is ${engineStamp()}: verify it with that version`,
@@ -114,13 +112,8 @@ async function optionsOf(description: Partial<ArtifactDescription> | null): Prom
     target: await backendFor(architecture),
     features: chosen<FeatureSet>("features", ALL_FEATURE_ROWS),
     optimizations: chosen<OptimizationSet>("optimizations", OPTIMIZATION_ROWS),
-    explicitBounds: explicitBounds === true,
+    settings: settingsNamed(enabled, settings?.explicitBounds === true),
     cpu: new Set(cpu.filter((name) => typeof name === "string")),
-    interruptible: enabled.has("interruptible"),
-    fuel: enabled.has("fuel"),
-    deterministic: enabled.has("deterministic"),
-    nans: NAN_RULES.find((rule) => enabled.has(`nans.${rule}`)) ?? "canonical",
-    stack: STACK_RULES.find((rule) => enabled.has(`stack.${rule}`)) ?? "counted",
   };
 }
 
@@ -128,7 +121,7 @@ function describe(code: VerifiableCode, findings: readonly Finding[], tier: Veri
   const { valid: { importedFuncCount, names }, tables: { functionStart }, bytes } = code;
   return {
     tier,
-    explicitBounds: code.explicitBounds,
+    explicitBounds: code.settings.explicitBounds,
     functions: functionStart.reduce((count, start) => start < 0 ? count : count + 1, 0),
     bytes: bytes.length,
     unproven: findings.map(({ index, at, reason }) => {

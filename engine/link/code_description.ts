@@ -3,8 +3,7 @@
  * for the compiler's output, artifacts, tokens for other threads and loaded modules.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
-import type { NanRule } from "../settings/nans.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
+import type { CodeSettings } from "../settings/code_settings.ts";
 import type { CodeTables } from "./image.ts";
 
 /** An inlined call: the site that contains it, where the call was, and the function that was called. */
@@ -26,18 +25,7 @@ export interface CodeDescription {
   readonly layout: ContextLayout;
   /** Signature id by function index, imports included: selects thunks. */
   readonly signatureIds: Int32Array;
-  /** Explicit bounds checks instead of guard pages. */
-  readonly explicitBounds: boolean;
-  /** The code polls for deadlines. */
-  readonly interruptible: boolean;
-  /** The code charges fuel. */
-  readonly fuel: boolean;
-  /** The code behaves the same on every machine: `nans` and `stack` say how. */
-  readonly deterministic: boolean;
-  /** The NaNs of deterministic code. */
-  readonly nans: NanRule;
-  /** How deterministic code limits the depth of calls. */
-  readonly stack: StackRule;
+  readonly settings: CodeSettings;
   readonly inlineSites: InlineSites;
 }
 
@@ -51,6 +39,6 @@ export interface UnplacedCode extends CodeDescription {
 
 /** The description alone, of an object that has more. */
 export function describeCode(code: CodeDescription): CodeDescription {
-  const { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, stack, inlineSites } = code;
-  return { layout, signatureIds, explicitBounds, interruptible, fuel, deterministic, nans, stack, inlineSites };
+  const { layout, signatureIds, settings, inlineSites } = code;
+  return { layout, signatureIds, settings, inlineSites };
 }

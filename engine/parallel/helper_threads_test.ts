@@ -16,6 +16,7 @@ import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
 import type { Target } from "../codegen/target.ts";
 import { type CompiledCode, compileModule, type CompileOptions, compilerState } from "../compile/compile.ts";
 import { prepareHelpers, threadCount } from "./helper_threads.ts";
+import { codeSettings } from "../settings/code_settings.ts";
 import { featureSet } from "../settings/features.ts";
 import { endWorkers, processorCount, startWorkers, workerCount } from "../host/workers.ts";
 import { NewEngine, type WaftError } from "../mod.ts";
@@ -38,7 +39,7 @@ function optionsOf(target: Target, more: Partial<CompileOptions> = {}): CompileO
     target,
     features: featureSet(),
     optimizations: optimizationSet(),
-    explicitBounds: false,
+    settings: codeSettings(),
     cpu: new Set(target === X64 ? ["avx", "avx2", "bmi1", "bmi2", "fma", "lzcnt", "popcnt"] : []),
     ...more,
   };
@@ -142,9 +143,7 @@ Deno.test(
     modules.forEach(([name, make], n) => {
       const target = TARGETS[n % 2];
       const more: Partial<CompileOptions> = {
-        explicitBounds: n % 3 === 0,
-        interruptible: n % 5 === 0,
-        fuel: n % 7 === 0,
+        settings: codeSettings({ explicitBounds: n % 3 === 0, interruptible: n % 5 === 0, fuel: n % 7 === 0 }),
       };
       for (const chosen of n < 9 ? TARGETS : [target]) {
         const options = optionsOf(chosen, more);

@@ -133,15 +133,14 @@ class RealmCode {
 
   /** Compiles a module again with the options of its code, to collect the positions. */
   #compileAgain(compiled: CompiledModule): Positions {
-    const { valid, image, explicitBounds, interruptible, fuel, deterministic, nans, stack } = compiled;
+    const { valid, image, settings } = compiled;
     const isPart = image.tables.functionStart.includes(-1); // of a loop, or of some functions
     if (isPart || compiled.internal || valid.funcs.some(({ body }) => body.bytes.length === 0)) return undefined;
     const positions = new Map<number, Int32Array>(valid.funcs.map((_, k) => [k, new Int32Array(0)]));
     const observe = (code: MachineCode) => {
       code.positions = positions;
     };
-    const options = { ...this.#options, explicitBounds, interruptible, fuel, deterministic, nans, stack, observe };
-    const again = compileModule(valid, options);
+    const again = compileModule(valid, { ...this.#options, settings, observe });
     return isSameCode(again.tables, image.tables) ? positions : undefined;
   }
 }

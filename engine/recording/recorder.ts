@@ -158,7 +158,7 @@ export class Recorder implements CallRecorder {
       this.#taken(value, index, position);
     });
     const out = this.#log.event(EVENT.BEGIN);
-    const { fuel, nans, stack } = module;
+    const { fuel, nans, stack } = module.settings;
     out.u8(codeBits({ fuel, nans, stack: stack === "native" ? stack : "counted" }));
     this.#writeLimits(out, limits);
     this.#writeImports(out, instance);
@@ -217,7 +217,7 @@ export class Recorder implements CallRecorder {
 
   /** @internal */
   exhausted(error: Error, path: () => readonly number[]): void {
-    if (this.#isFinished || this.#instance!.module.stack !== "native") return;
+    if (this.#isFinished || this.#instance!.module.settings.stack !== "native") return;
     const found = path();
     if (found.length > 0) this.#exhaustion = { error, path: found };
   }

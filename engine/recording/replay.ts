@@ -197,7 +197,7 @@ class Replay implements CallRecorder {
     const limits: Required<InstanceLimits> = { maxMemoryPages, maxTableElements, maxStackBytes, maxHeapBytes };
     const module = NewEngine({ ...engine, features: allFeatures(), deterministic: true, ...this.#codeOptions(code) })
       .compile(this.#log.module).internal;
-    if (code.stack === "native" && module.stack === "counted") reader.fail("a native stack for tail calls");
+    if (code.stack === "native" && module.settings.stack === "counted") reader.fail("a native stack for tail calls");
     try {
       const imports = this.#readImports(reader, module);
       instantiate(this.#store, module, imports, limits, { record: this }, undefined, true);
@@ -558,7 +558,7 @@ class Replay implements CallRecorder {
 
   /** Whether the code repeats code that counts the depth of calls, so that it exhausts its stack by itself. */
   get #countsUnits(): boolean {
-    return this.#instance!.module.stack === "counted";
+    return this.#instance!.module.settings.stack === "counted";
   }
 
   /** The interruption in place of the trap that `#arm` has caused. */
@@ -668,7 +668,7 @@ const READERS = {
     const maxPages = reader.u32();
     const max = type.limits.max === undefined ? undefined : BigInt(Math.max(maxPages, pages));
     const limits = { ...type.limits, min: BigInt(pages), ...(max === undefined ? {} : { max }) };
-    const guarded = !module.explicitBounds && isGuardable(type);
+    const guarded = !module.settings.explicitBounds && isGuardable(type);
     const maxBytes = Math.min(maxPages * pageBytes(type), mostPages * PAGE_BYTES);
     return new Memory(host, { ...type, limits }, { guarded, maxBytes });
   },

@@ -19,7 +19,7 @@ export type NanCode = "any" | "own" | NanRule;
 
 /** The code by which `processor` follows the options of a compilation. */
 export function nanCodeOf(
-  { deterministic = false, nans = "canonical" }: { deterministic?: boolean; nans?: NanRule },
+  { deterministic, nans }: { readonly deterministic: boolean; readonly nans: NanRule },
   processor: "x64" | "arm64",
 ): NanCode {
   if (!deterministic) return "any";

@@ -80,7 +80,7 @@ export class LoopEntries {
   /** The loops of a module that is being switched over; undefined where the target does not support them. */
   static of(store: Store, baseline: CompiledModule, compiler: LoopCompiler): LoopEntries | undefined {
     const { loopEntry } = compiler.target;
-    const isPossible = loopEntry !== undefined && !baseline.deterministic && compiler.binary.length > 0;
+    const isPossible = loopEntry !== undefined && !baseline.settings.deterministic && compiler.binary.length > 0;
     return isPossible ? new LoopEntries(store, baseline, compiler, loopEntry) : undefined;
   }
 

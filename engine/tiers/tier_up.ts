@@ -268,7 +268,7 @@ export class TierUp {
   /** Code that other realms use is not changed; deterministic code counts the depth of calls by the module's calls. */
   #mayHaveBatches(): boolean {
     const { hasBatches = false, shared = false, startsAtOnce = false } = this.#compiler;
-    const { deterministic, valid: { funcs } } = this.#baseline;
+    const { settings: { deterministic }, valid: { funcs } } = this.#baseline;
     if (!hasBatches || shared !== false || startsAtOnce || deterministic) return false;
     let bytes = 0;
     for (const { body } of funcs) bytes += body.bytes.length;

@@ -5,6 +5,7 @@
 import { deepEqual, equal, notDeepEqual } from "node:assert/strict";
 import { OPTIMIZING_X64 } from "../backend_x64/optimizing_target.ts";
 import { compileModule } from "../compile/compile.ts";
+import { codeSettings } from "../settings/code_settings.ts";
 import { featureSet } from "../settings/features.ts";
 import { optimizationSet } from "../settings/optimizations.ts";
 import { parseModule } from "../text/parse_module.ts";
@@ -102,9 +103,8 @@ function codeOf(text: string, deterministic: boolean): Uint8Array {
     target: OPTIMIZING_X64,
     features: featureSet(),
     optimizations: optimizationSet({}),
-    explicitBounds: false,
+    settings: codeSettings({ deterministic }),
     cpu: new Set(["avx"]),
-    deterministic,
   });
   return bytes.slice();
 }

@@ -8,8 +8,8 @@
  * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
  * memory 0.
  */
+import { type CodeSettings, codeSettings } from "../settings/code_settings.ts";
 import type { NanCode } from "../settings/nans.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
 import { Statistics } from "../base/statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
@@ -34,21 +34,11 @@ export const GLOBAL = {
   KNOWN: 2,
 } as const;
 
-export interface EnvOptions {
-  /** Check the bounds of memory accesses in code instead of relying on guard pages. */
-  explicitBounds?: boolean;
+export interface EnvOptions extends Partial<CodeSettings> {
   /** Omits the bounds checks of memory 0, whatever its address type: for intrinsic modules only. */
   unchecked?: boolean;
-  /** Emit polls (deadlines). */
-  interruptible?: boolean;
-  /** Charge fuel. */
-  fuel?: boolean;
-  /** Leave no choice to the machine or the compiler: NaNs, the call depth. */
-  deterministic?: boolean;
   /** The NaNs of deterministic code; `canonical` by default. */
   nanCode?: NanCode;
-  /** How deterministic code limits the depth of calls; `counted` by default. */
-  stack?: StackRule;
   /** Give positions to pure instructions too: for tools. The code is the same. */
   allPositions?: boolean;
   optimizations: OptimizationSet;
@@ -57,15 +47,10 @@ export interface EnvOptions {
   summaries?: Summaries;
 }
 
-export interface ModuleEnv extends ModuleInterface {
+export interface ModuleEnv extends ModuleInterface, CodeSettings {
   readonly valid: ValidModule;
-  readonly explicitBounds: boolean;
   readonly unchecked: boolean;
-  readonly interruptible: boolean;
-  readonly fuel: boolean;
-  readonly deterministic: boolean;
   readonly nanCode: NanCode;
-  readonly stack: StackRule;
   /** By defined function: whether it counts the depth of calls (counted_functions.ts); empty unless deterministic. */
   readonly counted: Uint8Array;
   readonly allPositions: boolean;
@@ -130,15 +115,11 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const stringClass = classes.take();
   return {
     ...shape,
+    ...codeSettings(options),
     valid,
-    explicitBounds: options.explicitBounds ?? false,
     unchecked: options.unchecked ?? false,
-    interruptible: options.interruptible ?? false,
-    fuel: options.fuel ?? false,
-    deterministic: options.deterministic ?? false,
     nanCode: options.nanCode ?? (options.deterministic === true ? "canonical" : "any"),
     counted: options.deterministic === true ? countedFunctions(valid, options.stack) : new Uint8Array(0),
-    stack: options.stack ?? "counted",
     allPositions: options.allPositions ?? false,
     depthRegion,
     optimizations: options.optimizations,

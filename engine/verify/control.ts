@@ -80,7 +80,9 @@ function instanceRegisters(a: Analysis): void {
   const { facts, machine } = a;
   facts.set(machine.context, VALUE.CONTEXT, 0, 0, 0, 0);
   facts.set(machine.memoryBase, VALUE.MEMORY, 0, 0, 0, 0);
-  if (a.module.code.explicitBounds) facts.set(machine.memoryLength, VALUE.LENGTH, LIMIT.MEMORY, 0, Infinity, 0);
+  if (a.module.code.settings.explicitBounds) {
+    facts.set(machine.memoryLength, VALUE.LENGTH, LIMIT.MEMORY, 0, Infinity, 0);
+  }
 }
 
 /** Registers of i32 values in `types` are zero-extended. */
@@ -122,7 +124,7 @@ function checkValues(
 function hasInstanceRegisters(a: Analysis): boolean {
   const { facts, machine: { context, memoryBase, memoryLength } } = a;
   if (!facts.isStart(context, VALUE.CONTEXT, 0) || !facts.isStart(memoryBase, VALUE.MEMORY, 0)) return false;
-  if (!a.module.code.explicitBounds) return true;
+  if (!a.module.code.settings.explicitBounds) return true;
   return facts.kind[memoryLength] === VALUE.LENGTH && facts.id[memoryLength] === LIMIT.MEMORY;
 }
 

@@ -32,7 +32,7 @@ export interface CodeType extends Signature {
 export interface MachineModule {
   readonly bytes: Uint8Array;
   readonly tables: CodeTables;
-  readonly code: Pick<CodeDescription, "layout" | "explicitBounds">;
+  readonly code: Pick<CodeDescription, "layout" | "settings">;
   /** Indices of tables and addresses of memories with explicit checks must be masked. */
   readonly masksTables: boolean;
   readonly masksMemories: boolean;

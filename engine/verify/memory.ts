@@ -70,7 +70,7 @@ const THREAD_FIELDS = [
 
 /** Whether memory `m` is one whose accesses the guard pages bound. Such a memory never moves. */
 export function isGuarded(a: Analysis, m: number): boolean {
-  return m === 0 && !a.module.code.explicitBounds && a.module.memoryIsGuardable[0] === true;
+  return m === 0 && !a.module.code.settings.explicitBounds && a.module.memoryIsGuardable[0] === true;
 }
 
 /** Evaluates the address of the current instruction, plus `more`, into PLACE.ADDRESS. */

@@ -72,7 +72,7 @@ export class CallerSlot {
         throw new TrapError(`the caller's memory is a ${named(address)} one, not a ${named(this.#address)} one`);
       }
       if (memory.shared !== undefined) throw new TrapError("the caller's memory is shared");
-      if (!instance.module.explicitBounds && address === I32 && !memory.guarded) {
+      if (!instance.module.settings.explicitBounds && address === I32 && !memory.guarded) {
         throw new TrapError("the caller's memory has no guard pages, which the plugin was compiled for");
       }
       // Instances that use the memory must keep it while the plugin may run, and report when it moves.

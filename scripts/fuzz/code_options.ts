@@ -5,6 +5,7 @@
 import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { prepareBodyCompiler } from "../../engine/compile/compile.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES, cpuFeatures } from "../../engine/host/cpu.ts";
 import { currentHost } from "../../engine/host/current.ts";
@@ -26,7 +27,7 @@ export async function codeOptions(switches: Readonly<Record<keyof typeof CODE_SW
     target,
     features: featureSet(),
     optimizations: optimizationSet({ "mask-memories": switches.masks }),
-    explicitBounds: switches.explicit,
+    settings: codeSettings({ explicitBounds: switches.explicit }),
     cpu: switches.arm64 ? new Set(CPU_FEATURES.arm64) : cpuFeatures(currentHost()),
     tier: switches.baseline ? "baseline" : "optimizing",
   } as const;

@@ -4,6 +4,7 @@
  * (engine/baseline/generated/) and the optimizing compiler of the same tree. Out: `native_x64.js` and `native_arm64.js`
  * in DIR, which replace the modules of that name. Invariant: the same tree gives the same bytes.
  */
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { Buffer } from "node:buffer";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -58,7 +59,7 @@ export async function nativeKernel(arch: typeof NATIVE_TARGETS[number]): Promise
     target,
     features,
     optimizations,
-    explicitBounds: false,
+    settings: codeSettings(),
     cpu: new Set(),
   });
   const placed = (index: number | undefined) => {

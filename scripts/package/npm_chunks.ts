@@ -28,7 +28,11 @@ interface ChunkRow {
  */
 const CHUNKS: readonly ChunkRow[] = [
   // Commands that do not compile load no more than these.
-  { name: "base", roots: ["errors.js", "features.js", "host/files.js", "host/process.js"], reachedFrom: "any" },
+  {
+    name: "base",
+    roots: ["base/errors.js", "settings/features.js", "host/files.js", "host/process.js"],
+    reachedFrom: "any",
+  },
   // Programs in whose bundle late modules have no files give them before the engine is evaluated.
   { name: "late_module", roots: ["host/late_module.js"], reachedFrom: "any" },
   { name: "core", roots: ["mod.js"], synchronous: true },
@@ -37,7 +41,7 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "target_x64", roots: ["backend_x64/target.js"] },
   { name: "target_arm64", roots: ["backend_arm64/target.js"] },
   { name: "rules", roots: ["validate/constant_rules.js"] },
-  { name: "optimizer", roots: ["body_compiler_x64.js", "body_compiler_arm64.js"] },
+  { name: "optimizer", roots: ["compile/body_compiler_x64.js", "compile/body_compiler_arm64.js"] },
   { name: "text", roots: ["text/parse_module.js"] },
   { name: "webassembly", roots: ["webassembly/mod.js"] },
   { name: "wasi", roots: ["wasi/mod.js"] },

@@ -41,16 +41,16 @@ const SOURCES: Readonly<Record<string, string>> = {
   "parts/late.js": "export const part = 7;",
   "text/parse_module.js": `import { Thing } from "../base/thing.js"; export const parsed = new Thing();`,
   "parts/worker.js": `import { Thing } from "../base/thing.js"; export const mine = Thing;`,
-  "body_compiler_x64.js": `export * from "./shared.js";`,
-  "body_compiler_arm64.js": `export * from "./shared.js";`,
+  "compile/body_compiler_x64.js": `export * from "../shared.js";`,
+  "compile/body_compiler_arm64.js": `export * from "../shared.js";`,
   "shared.js": `export const shared = 1;`,
   "validate/constant_rules.js": `export const rules = 1;`,
   "backend_x64/target.js": "export const target = 1;",
   "backend_arm64/target.js": "export const target = 2;",
   "webassembly/mod.js": `export * from "../mod.js";`,
   "wasi/mod.js": `export const wasi = 1;`,
-  "errors.js": `export class Fault extends Error {}`,
-  "features.js": `export { Fault } from "./errors.js";`,
+  "base/errors.js": `export class Fault extends Error {}`,
+  "settings/features.js": `export { Fault } from "../base/errors.js";`,
   "host/files.js": `export const files = 1;`,
   "host/process.js": `export const process = 1;`,
 };
@@ -162,7 +162,7 @@ Deno.test("chunks are closed under imports", () => {
       ["c.js", module([])],
     ]),
   );
-  const chunksOf = ["a.js", "c.js", "b.js", "mod.js", "wasi/mod.js", "errors.js"].map((path) => names.get(path));
+  const chunksOf = ["a.js", "c.js", "b.js", "mod.js", "wasi/mod.js", "base/errors.js"].map((path) => names.get(path));
   assert.deepEqual(chunksOf, ["core", "core", "engine", "engine", "wasi", "base"]);
 });
 

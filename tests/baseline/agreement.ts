@@ -10,6 +10,7 @@ import { validateBodies } from "../../engine/baseline/validate_bodies.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import { Bug, WaftError } from "../../engine/base/errors.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { validateBody } from "../../engine/validate/code.ts";
@@ -28,11 +29,8 @@ function annotated(module: Module): ValidModule {
 }
 
 const OPTIONS = {
-  explicitBounds: false,
+  ...codeSettings(),
   stackFence: true,
-  interruptible: false,
-  fuel: false,
-  deterministic: false,
   cpu: new Set<string>(["popcnt"]),
   features: FEATURES,
   constants: 0,

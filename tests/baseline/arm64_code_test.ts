@@ -9,6 +9,7 @@ import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
 import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { validateModule } from "../../engine/validate/module.ts";
@@ -22,11 +23,8 @@ function compile(binary: Uint8Array, all: boolean) {
   const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
   const options = {
-    explicitBounds: all,
+    ...codeSettings({ explicitBounds: all, interruptible: all, fuel: all, deterministic: all }),
     stackFence: !all,
-    interruptible: all,
-    fuel: all,
-    deterministic: all,
     cpu: new Set<string>(),
     features,
     constants: 0,

@@ -12,6 +12,7 @@ import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
 import { validateModule } from "../../engine/validate/module.ts";
@@ -28,11 +29,8 @@ function compile(binary: Uint8Array) {
   const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
   const options = {
-    explicitBounds: false,
+    ...codeSettings(),
     stackFence: true,
-    interruptible: false,
-    fuel: false,
-    deterministic: false,
     cpu: new Set<string>(),
     features,
     constants: 0,

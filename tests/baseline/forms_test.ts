@@ -10,6 +10,7 @@ import { type Kernel, type SecondKernel, withKernel } from "../../engine/baselin
 import { sourceKernel } from "../../engine/baseline/source_kernel.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode, STUB } from "../../engine/codegen/machine_code.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { encodeModule } from "../../engine/binary/encode.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
@@ -43,11 +44,13 @@ function moduleOutput(
   const code = new MachineCode(valid.funcs.length, signatures.length);
   const cpu = new Set(explicitBounds ? [] : ["popcnt", "bmi2", "lzcnt", "bmi1"]);
   const options = {
-    explicitBounds,
+    ...codeSettings({
+      explicitBounds,
+      interruptible: explicitBounds,
+      fuel: explicitBounds,
+      deterministic: explicitBounds,
+    }),
     stackFence: !explicitBounds,
-    interruptible: explicitBounds,
-    fuel: explicitBounds,
-    deterministic: explicitBounds,
     cpu,
     features,
     constants: 0,

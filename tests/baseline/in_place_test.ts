@@ -8,6 +8,7 @@ import { currentHost } from "../../engine/host/current.ts";
 import { compileModule, type CompileOptions } from "../../engine/compile/compile.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
 import { WaftError } from "../../engine/base/errors.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { ImagePlace, resolvePolls } from "../../engine/link/image.ts";
 import { realmStore } from "../../engine/runtime/realm_store.ts";
@@ -24,7 +25,7 @@ function optionsOf(storage?: CompileOptions["storage"]): CompileOptions {
     target: hostArchitecture() === "arm64" ? ARM64 : X64,
     features,
     optimizations,
-    explicitBounds: false,
+    settings: codeSettings(),
     cpu: new Set(),
     tier: "baseline",
     polls: true,

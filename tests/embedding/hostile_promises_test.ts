@@ -162,7 +162,7 @@ for (const [name, value] of THROWN) {
       }
     };
     for (const instance of [make(throws), make(throws, controlled)]) {
-      const limits = instance.internal.module.fuel ? { fuel: 100_000, deadline: 600_000 } : {};
+      const limits = instance.internal.module.settings.fuel ? { fuel: 100_000, deadline: 600_000 } : {};
       for (let round = 0; round < 1000; round++) {
         assert.equal(outcome(() => instance.call({ ...limits }, "pass")), "passed");
       }

@@ -9,6 +9,7 @@ import { X64 } from "../../engine/backend_x64/target.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import type { Target } from "../../engine/codegen/target.ts";
 import { compileModule } from "../../engine/compile/compile.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 
@@ -18,7 +19,7 @@ function compile(target: Target, file: string): Uint8Array {
     target,
     features: featureSet(),
     optimizations: optimizationSet(),
-    explicitBounds: false,
+    settings: codeSettings(),
     cpu: new Set(["avx", "bmi2"]),
   }).bytes;
 }

@@ -6,6 +6,7 @@ import { equal, notDeepEqual, ok } from "node:assert/strict";
 import { X64 } from "../../engine/backend_x64/target.ts";
 import { compileModule } from "../../engine/compile/compile.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { type OptimizationName, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
@@ -24,7 +25,7 @@ function compile(key: OptimizationName, on: boolean) {
     target: X64,
     features: featureSet(),
     optimizations: optimizationSet({ [key]: on }),
-    explicitBounds: false,
+    settings: codeSettings(),
     cpu: new Set(["avx", "avx2"]), // sinking requires the three-operand form
     verify: true,
   });

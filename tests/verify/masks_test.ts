@@ -8,6 +8,7 @@ import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_targe
 import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile/compile.ts";
 import type { CompileOptions } from "../../engine/compile/compile_options.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES } from "../../engine/host/cpu.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
@@ -68,7 +69,7 @@ function* configurations(masked: boolean): Generator<CompileOptions> {
         tier,
         features: featureSet(),
         optimizations: optimizationSet({ "mask-tables": masked, "mask-memories": masked }),
-        explicitBounds: true,
+        settings: codeSettings({ explicitBounds: true }),
         cpu: new Set(CPU[target.name]),
       };
     }
@@ -126,7 +127,7 @@ Deno.test("accesses with guard pages and 32-bit indices have no checks to mask",
   for (const options of configurations(true)) {
     const bytesOf = (masked: boolean) => {
       const optimizations = optimizationSet({ "mask-tables": masked, "mask-memories": masked });
-      return compileModule(NewEngine().parse(source), { ...options, optimizations, explicitBounds: false }).bytes;
+      return compileModule(NewEngine().parse(source), { ...options, optimizations, settings: codeSettings() }).bytes;
     };
     deepEqual(bytesOf(true), bytesOf(false));
   }

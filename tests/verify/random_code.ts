@@ -9,6 +9,7 @@ import { prepareBodyCompiler } from "../../engine/compile/compile.ts";
 import type { CompileOptions } from "../../engine/compile/compile_options.ts";
 import { compileVerified } from "../../engine/compile/compile_proven.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES } from "../../engine/host/cpu.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
@@ -39,13 +40,18 @@ function configurationsOf(seed: number): CompileOptions[] {
   const shared = {
     features: featureSet(),
     optimizations: optimizationSet(),
-    interruptible: seed % 3 === 0,
-    fuel: seed % 4 === 0,
   };
+  const control = { interruptible: seed % 3 === 0, fuel: seed % 4 === 0 };
   return ARCHITECTURES.flatMap((target) => {
     const cpu = new Set(seed % 5 === 0 ? [] : CPU_FEATURES[target.name]);
     return TIERS.flatMap((tier) =>
-      [false, true].map((explicitBounds): CompileOptions => ({ ...shared, target, cpu, tier, explicitBounds }))
+      [false, true].map((explicitBounds): CompileOptions => ({
+        ...shared,
+        target,
+        cpu,
+        tier,
+        settings: codeSettings({ ...control, explicitBounds }),
+      }))
     );
   });
 }
@@ -63,7 +69,7 @@ export function verifyRandom(seed: number, isQuarter = false): RandomResult {
       const { functionStart } = last.code.tables;
       functions += functionStart.length;
       bytes += first.code.bytes.length;
-      const { target, tier, explicitBounds } = options;
+      const { target, tier, settings: { explicitBounds } } = options;
       const where = `seed ${seed}, module ${k}, ${target.name}, ${tier}, ${explicitBounds ? "explicit" : "guard"}`;
       unprovenAtFirst += first.unproven.length;
       for (const { index, at, reason } of last.unproven) {

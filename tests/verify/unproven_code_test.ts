@@ -12,6 +12,7 @@ import { STUB } from "../../engine/codegen/machine_code.ts";
 import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile/compile.ts";
 import type { CompileOptions } from "../../engine/compile/compile_options.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { TRAP } from "../../engine/base/traps.ts";
@@ -1031,7 +1032,7 @@ function moduleOf({ arch, module, isGuarded }: Row): MachineModule {
     target: arch === "arm64" ? ARM64 : X64,
     features: featureSet(),
     optimizations: optimizationSet(),
-    explicitBounds: isGuarded !== true,
+    settings: codeSettings({ explicitBounds: isGuarded !== true }),
     cpu: new Set(),
   };
   const source = `(module ${module.slice(0, -1)} unreachable))`;

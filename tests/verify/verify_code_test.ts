@@ -9,6 +9,7 @@ import { OPTIMIZING_X64 as X64 } from "../../engine/backend_x64/optimizing_targe
 import { type CompiledCode, compileModule, stubContext } from "../../engine/compile/compile.ts";
 import type { CompileOptions } from "../../engine/compile/compile_options.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { REASON } from "../../engine/verify/analysis.ts";
@@ -30,7 +31,7 @@ const OPTIONS: CompileOptions = {
   target: X64,
   features: featureSet(),
   optimizations: optimizationSet(),
-  explicitBounds: false,
+  settings: codeSettings(),
   cpu: new Set(["avx", "bmi1", "bmi2", "lzcnt", "popcnt", "sse41", "sse42"]),
 };
 
@@ -77,7 +78,10 @@ Deno.test("optimized code of programs is proven", () => {
 Deno.test("code of recordings and of their replays is proven", () => {
   for (const stack of ["native", "logged"] as const) {
     for (const architecture of [OPTIONS, ARM64_OPTIONS]) {
-      const options: CompileOptions = { ...architecture, deterministic: true, nans: "x64", stack };
+      const options: CompileOptions = {
+        ...architecture,
+        settings: codeSettings({ deterministic: true, nans: "x64", stack }),
+      };
       for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
     }
   }
@@ -86,7 +90,11 @@ Deno.test("code of recordings and of their replays is proven", () => {
 Deno.test("baseline code of programs is proven, with guard pages and with explicit bounds", () => {
   for (const explicitBounds of [false, true]) {
     for (const architecture of [OPTIONS, ARM64_OPTIONS]) {
-      const options: CompileOptions = { ...architecture, tier: "baseline", explicitBounds };
+      const options: CompileOptions = {
+        ...architecture,
+        tier: "baseline",
+        settings: codeSettings({ explicitBounds }),
+      };
       for (const name of PROGRAMS) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
     }
   }
@@ -166,13 +174,13 @@ const VERSIONED = ["bench/wasm/brainfuck.wasm", "bench/wasm/crc32.wasm", "bench/
 
 Deno.test("loops are proven whose bounds are checked in front of them, for a constant number of turns", () => {
   for (const architecture of [OPTIONS, ARM64_OPTIONS]) {
-    const options: CompileOptions = { ...architecture, explicitBounds: true };
+    const options: CompileOptions = { ...architecture, settings: codeSettings({ explicitBounds: true }) };
     for (const name of VERSIONED) deepEqual(findingsOf(compiled(program(name), options), options), [], name);
   }
 });
 
 Deno.test("a loop with more turns than its memory allows, or that steps over its last value, is not proven", () => {
-  const options: CompileOptions = { ...OPTIONS, explicitBounds: true };
+  const options: CompileOptions = { ...OPTIONS, settings: codeSettings({ explicitBounds: true }) };
   const code = compiled(program("bench/wasm/crc32.wasm"), options);
   const verify = (from: readonly number[], to: readonly number[]) => {
     const bytes = code.bytes.slice();
@@ -192,7 +200,7 @@ Deno.test("a loop with more turns than its memory allows, or that steps over its
 Deno.test("a compare is forgotten when an instruction changes the flags", () => {
   const code = compiled(`(module (memory 1) (func (param i32) (result i32) (i32.load (local.get 0))))`);
   const module = viewOf({ ...code, bytes: code.bytes.slice() }, OPTIONS);
-  const explicit = { ...module, code: { ...module.code, explicitBounds: true } };
+  const explicit = { ...module, code: { ...module.code, settings: codeSettings({ explicitBounds: true }) } };
   const start = module.tables.functionStart[0];
   // lea r11, [rax + 4]; cmp r11, r14; X; ja to a trap; mov eax, [rbx + rax]; ret
   const trap = module.stubs.start[STUB.TRAP + TRAP.MEMORY_OUT_OF_BOUNDS];
@@ -503,7 +511,7 @@ Deno.test("the upper half of a register that a compare-and-exchange of 32 bits l
 });
 
 Deno.test("a poll is a load into a register other than the stack pointer", () => {
-  const options: CompileOptions = { ...OPTIONS, interruptible: true };
+  const options: CompileOptions = { ...OPTIONS, settings: codeSettings({ interruptible: true }) };
   const code = compiled(`(module (func (param i32) (loop (br_if 0 (local.get 0)))))`, options);
   const module = viewOf({ ...code, bytes: code.bytes.slice() }, options);
   const verify = (bytes: Uint8Array) => functionVerifier(machineOf(X64), { ...module, bytes }).verify(0)?.reason;

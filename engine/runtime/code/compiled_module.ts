@@ -7,8 +7,7 @@ import type { ContextLayout } from "../../abi/context_layout.ts";
 import { Bug, type SourcePlace } from "../../base/errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
 import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
-import type { NanRule } from "../../settings/nans.ts";
-import type { StackRule } from "../../settings/stack_rules.ts";
+import type { CodeSettings } from "../../settings/code_settings.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { DataSegment, Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
@@ -52,17 +51,7 @@ export class CompiledModule implements ImageOwner {
   readonly valid: ValidModule;
   readonly layout: ContextLayout;
   readonly image: CodeImage;
-  readonly explicitBounds: boolean;
-  /** True if the code polls for deadlines. */
-  readonly interruptible: boolean;
-  /** True if the code charges fuel. */
-  readonly fuel: boolean;
-  /** True if the code is deterministic: calls count the stack depth, and growth fails only at limits. */
-  readonly deterministic: boolean;
-  /** The NaNs of deterministic code. */
-  readonly nans: NanRule;
-  /** How deterministic code limits the depth of calls. */
-  readonly stack: StackRule;
+  readonly settings: CodeSettings;
   /** Signature id per function index, imports included; selects thunks. */
   readonly signatureIds: Int32Array;
   readonly globalTypes: readonly GlobalType[];
@@ -121,12 +110,7 @@ export class CompiledModule implements ImageOwner {
     this.valid = valid;
     this.layout = parts.layout;
     this.image = parts.image;
-    this.explicitBounds = parts.explicitBounds;
-    this.interruptible = parts.interruptible;
-    this.fuel = parts.fuel;
-    this.deterministic = parts.deterministic;
-    this.nans = parts.nans;
-    this.stack = parts.stack;
+    this.settings = parts.settings;
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
@@ -198,7 +182,7 @@ export class CompiledModule implements ImageOwner {
 
   /** True if code counts the depth of calls in THREAD.DEPTH_LEFT. */
   get countsDepth(): boolean {
-    return this.deterministic && this.stack !== "native";
+    return this.settings.deterministic && this.settings.stack !== "native";
   }
 
   /** The inline sites by index of the defined function, read on first use. */

@@ -457,7 +457,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   #requireTime(): void {
     const { thread } = this.store;
     if (thread.interruption === Infinity && thread.processorDeadline === Infinity) return;
-    if (this.module.deterministic) return;
+    if (this.module.settings.deterministic) return;
     if (now() >= thread.interruption || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
   }
 
@@ -589,13 +589,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
 
   #growMemory(memory: Memory, delta: number): number {
     const old = memory.grow(delta);
-    if (old < 0 && this.module.deterministic && memory.pages + delta <= memory.maxPages) throw outOfMemory();
+    if (old < 0 && this.module.settings.deterministic && memory.pages + delta <= memory.maxPages) throw outOfMemory();
     return old;
   }
 
   #growTable(table: Table, delta: number, word: number): number {
     const old = table.grow(delta, word);
-    if (old < 0 && this.module.deterministic && table.length + delta <= table.maxElements) throw outOfMemory();
+    if (old < 0 && this.module.settings.deterministic && table.length + delta <= table.maxElements) throw outOfMemory();
     return old;
   }
 

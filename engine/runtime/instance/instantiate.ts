@@ -115,10 +115,10 @@ export function instantiate(
     block.offset,
     instance.number,
     module.countsDepth || record?.isReplay === true ? Infinity : limits.maxStackBytes,
-    module.fuel,
+    module.settings.fuel,
   );
   // Code of a replay counts down from zero.
-  instance.stackUnits = module.stack === "logged" ? 0 : Math.min(limits.maxStackBytes, STACK_BYTES);
+  instance.stackUnits = module.settings.stack === "logged" ? 0 : Math.min(limits.maxStackBytes, STACK_BYTES);
   block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
   instance.maxHeapBytes = limits.maxHeapBytes;
   instance.outward = errors;
@@ -194,12 +194,12 @@ function checkRecordable(
     : undefined;
   if (conflict !== undefined) throw new TypeError(`The context fields record and ${conflict} exclude each other`);
   if (isRestored) throw new TypeError("An instance made from a snapshot cannot be recorded");
-  if (!module.deterministic) {
+  if (!module.settings.deterministic) {
     throw new TypeError(
       "A recording requires code that runs the same everywhere: compile the module with { deterministic: true }",
     );
   }
-  if (module.interruptible && !module.fuel) {
+  if (module.settings.interruptible && !module.settings.fuel) {
     throw new TypeError("A recording finds the place of an interruption by its fuel: add { fuel: true } to the engine");
   }
 }
@@ -486,7 +486,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   const { module, store } = instance;
   for (const value of importsOf(module, values, "memory")) {
     const memory = value as Memory;
-    if (!module.explicitBounds && !memory.guarded && isGuardable(memory.type)) {
+    if (!module.settings.explicitBounds && !memory.guarded && isGuardable(memory.type)) {
       throw new LinkError("A memory without guard pages cannot be imported by a module compiled for guard pages");
     }
     instance.memories.push(memory);
@@ -495,7 +495,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   module.valid.memories.forEach((type, i) => {
     const memory = new Memory(store.thread.host, type, {
       image: memoryImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
-      guarded: !module.explicitBounds && isGuardable(type),
+      guarded: !module.settings.explicitBounds && isGuardable(type),
       maxBytes: limits.maxMemoryPages * PAGE_BYTES,
     });
     instance.memories.push(memory);

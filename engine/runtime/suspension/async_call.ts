@@ -222,7 +222,7 @@ class AsyncCall {
     this.#countsNumbers = typeof fuel === "number";
     this.#givenDeadline = deadline;
     this.#deadline = Math.min(deadline === undefined ? Infinity : deadlineTime(deadline), this.#thread.askWork());
-    this.#sliced = sliced && instance.module.interruptible;
+    this.#sliced = sliced && instance.module.settings.interruptible;
   }
 
   start(args: readonly unknown[]): void {

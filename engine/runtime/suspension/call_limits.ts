@@ -20,7 +20,7 @@ import type { ProcessorAccount } from "./processor_account.ts";
 export interface LimitedInstance {
   readonly store: { readonly thread: GuestThread };
   /** The limits that its code enforces. */
-  readonly module: { readonly interruptible: boolean; readonly fuel: boolean };
+  readonly module: { readonly settings: { readonly interruptible: boolean; readonly fuel: boolean } };
   /** The instances whose functions its code can call directly, without JavaScript in between. */
   neighbours(): Iterable<LimitedInstance>;
 }
@@ -279,10 +279,10 @@ export function requireControl(instance: LimitedInstance, option: "interruptible
 
 /** Finds an instance without `option` among those that `instance` reaches through imports and tables. */
 function findWithout(instance: LimitedInstance, option: "interruptible" | "fuel"): LimitedInstance | undefined {
-  if (!instance.module[option]) return instance;
+  if (!instance.module.settings[option]) return instance;
   const seen = new Set<LimitedInstance>([instance]);
   for (const reached of seen) {
-    if (!reached.module[option]) return reached;
+    if (!reached.module.settings[option]) return reached;
     for (const other of reached.neighbours()) seen.add(other);
   }
   return undefined;

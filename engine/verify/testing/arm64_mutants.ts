@@ -125,7 +125,7 @@ function isCheck(place: Place): boolean {
       // The types of functions in a table that nothing writes are known without the test.
       return module.tableType.every((type) => type === 0) && isRecordCallNext(place, RECORD);
     case TRAP.MEMORY_OUT_OF_BOUNDS:
-      return !isConstant && (module.code.explicitBounds || isNativeCallNext(place));
+      return !isConstant && (module.code.settings.explicitBounds || isNativeCallNext(place));
   }
   return !isConstant;
 }

@@ -233,7 +233,7 @@ function isCheck(place: Place): boolean {
       return isRecordCallNext(place, R10);
     case TRAP.MEMORY_OUT_OF_BOUNDS:
       if (code.hasImmediate[n - 1] !== 0) return false;
-      return module.code.explicitBounds || isNativeCallNext(place);
+      return module.code.settings.explicitBounds || isNativeCallNext(place);
   }
   return code.hasImmediate[n - 1] === 0;
 }

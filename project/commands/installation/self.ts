@@ -148,7 +148,7 @@ function pathLines(bin: string, plan: PathPlan, path: PathPlan | undefined): str
 
 /** The root of the bundle that this program is part of. */
 function bundleRoot(): string {
-  const lib = fileURLToPath(new URL("..", import.meta.url));
+  const lib = fileURLToPath(new URL(".", import.meta.url));
   if (basename(lib) !== "lib") {
     throw fail("install.source", "this waft runs from source; only a bundle can install itself", {
       help: "use install.sh (with --from-source to build one first)",

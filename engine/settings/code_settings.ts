@@ -1,0 +1,77 @@
+/**
+ * The settings that decide the machine code of a module, besides its bytes, the features, the optimizations, the
+ * compiler and the processor: one row each. Made once (codeSettings), passed whole. In: options of embedders. Out: a
+ * frozen value that compilation, the description of code, artifacts, jobs of other threads and the runtime share.
+ *
+ * A new setting is a field with a row here; the compiler's environment (translate/module_env.ts) and the context of
+ * code generation (codegen/target.ts) have its field at once.
+ */
+import { NAN_RULES, type NanRule } from "./nans.ts";
+import { STACK_RULES, type StackRule } from "./stack_rules.ts";
+
+/** The settings that decide the machine code of a module. */
+export interface CodeSettings {
+  /** Explicit bounds checks instead of guard pages. */
+  readonly explicitBounds: boolean;
+  /** Code polls for deadlines, at loop headers and in functions that call. */
+  readonly interruptible: boolean;
+  /** Code charges fuel for every region of instructions. */
+  readonly fuel: boolean;
+  /** Code gives the same results on every machine: `nans` and `stack` say how. */
+  readonly deterministic: boolean;
+  /** The NaNs of deterministic code. */
+  readonly nans: NanRule;
+  /** How deterministic code limits the depth of calls. */
+  readonly stack: StackRule;
+}
+
+/** The settings that an engine chooses for all of its modules: the bounds depend on the address space, too. */
+export type ChosenSettings = Omit<CodeSettings, "explicitBounds">;
+
+/** By setting: its value by default, and for settings of several values those that options can have. */
+const ROWS: {
+  readonly [K in keyof CodeSettings]: readonly [byDefault: CodeSettings[K], values?: ReadonlyArray<CodeSettings[K]>];
+} = {
+  explicitBounds: [false],
+  interruptible: [false],
+  fuel: [false],
+  deterministic: [false],
+  nans: ["canonical", NAN_RULES],
+  stack: ["counted", STACK_RULES],
+};
+
+const NAMES = Object.keys(ROWS) as (keyof CodeSettings)[];
+
+/** The settings of `given`, which may have more fields, with defaults for those that are missing or undefined. */
+export function codeSettings(
+  given: { readonly [K in keyof CodeSettings]?: CodeSettings[K] | undefined } = {},
+): CodeSettings {
+  return Object.freeze(
+    Object.fromEntries(NAMES.map((name) => [name, given[name] ?? ROWS[name][0]])),
+  ) as unknown as CodeSettings;
+}
+
+/** The settings of `given` as `codeSettings` returns them, but for those that a module decides. */
+export function chosenSettings(
+  given: { readonly [K in keyof ChosenSettings]?: ChosenSettings[K] | undefined },
+): ChosenSettings {
+  const { explicitBounds: _, ...chosen } = codeSettings(given);
+  return Object.freeze(chosen);
+}
+
+/** The names of the chosen settings that differ from their defaults, in the order of the rows: `fuel`, `nans.x64`. */
+export function settingNames(settings: ChosenSettings): string[] {
+  return NAMES.flatMap((name) => {
+    if (name === "explicitBounds" || settings[name] === ROWS[name][0]) return [];
+    return ROWS[name][1] === undefined ? [name] : [`${name}.${settings[name]}`];
+  });
+}
+
+/** The settings of which `names` has the names (settingNames); names of others are ignored. */
+export function settingsNamed(names: ReadonlySet<unknown>, explicitBounds: boolean): CodeSettings {
+  const chosen = NAMES.map((name) => {
+    const values: readonly unknown[] | undefined = ROWS[name][1];
+    return [name, values === undefined ? names.has(name) : values.find((value) => names.has(`${name}.${value}`))];
+  });
+  return codeSettings({ ...Object.fromEntries(chosen), explicitBounds });
+}
