@@ -93,7 +93,7 @@ export class ConstantHoister {
       else {
         const before = this.#front(v, k);
         this.#place[k] = before >= 0 && this.#place[before] >= 0 ? this.#place[before] : before;
-        any ||= before >= 0;
+        if (before >= 0) any = true;
       }
     }
     return any;

@@ -50,7 +50,7 @@ export async function rewriteSubset(
     if (source === undefined) throw new Error(`engine/${file} does not exist`);
     return source;
   });
-  const values = await constantValues(sources);
+  const { constants, functions } = await constantValues(sources);
   const implementors = findImplementors(sources, checker);
   const portable = new Set([...files, ...Object.keys(COUNTERPARTS)]);
   const hidden = new Set(Object.values(hostOnly).flat());
@@ -59,7 +59,13 @@ export async function rewriteSubset(
     const rewritten = rewriteFile(sources[n], {
       checker,
       file: `engine/${file}`,
-      values: values.get(sources[n].fileName) ?? new Map(),
+      values: constants.get(sources[n].fileName) ?? new Map(),
+      functionOf: (value) => {
+        const found = functions.get(value);
+        if (found === undefined) return undefined;
+        const path = found.file.slice(ENGINE.length);
+        return { name: found.name, from: path === file ? undefined : relativeTo(file, path) };
+      },
       hostOnly: hidden,
       isPortable: (from) => portable.has(posix.join(posix.dirname(file), from)),
       implementor: (name) => implementors.get(`${ENGINE}${file} ${name}`)?.(file),
@@ -72,6 +78,12 @@ export async function rewriteSubset(
 
 type Implementor = (from: string) => { readonly name: string; readonly from: string };
 
+/** The specifier of `file` in file `from`. */
+function relativeTo(from: string, file: string): string {
+  const path = posix.relative(posix.dirname(from), file);
+  return path.startsWith(".") ? path : `./${path}`;
+}
+
 /** The classes that implement interfaces, by the interface's file and name. */
 function findImplementors(sources: readonly ts.SourceFile[], checker: ts.TypeChecker): Map<string, Implementor> {
   const found = new Map<string, Implementor>();
@@ -83,11 +95,7 @@ function findImplementors(sources: readonly ts.SourceFile[], checker: ts.TypeChe
       for (const { expression } of types) {
         const symbol = checker.getTypeAtLocation(expression).getSymbol();
         const declared = symbol?.declarations?.[0].getSourceFile().fileName;
-        const relative = (from: string) => {
-          const path = posix.relative(posix.dirname(from), file);
-          return path.startsWith(".") ? path : `./${path}`;
-        };
-        found.set(`${declared} ${symbol?.name}`, (from) => ({ name, from: relative(from) }));
+        found.set(`${declared} ${symbol?.name}`, (from) => ({ name, from: relativeTo(from, file) }));
       }
     }
   }

@@ -1,7 +1,7 @@
 /**
  * Constants as AssemblyScript. In: a name and a value that was computed when the module loaded. Out: a declaration on
- * one line: an integer, a number, a truth value, a namespace for an object of integers, static data for a typed array;
- * undefined for values that the compiler's code cannot use.
+ * one line: an integer, a number, a truth value, a namespace for an object of integers, static data for a typed array
+ * or an array of integers; undefined for values that the compiler's code cannot use.
  */
 
 const ELEMENTS: ReadonlyMap<string, string> = new Map([
@@ -39,8 +39,12 @@ function plainText(name: string, value: unknown, isFloat: boolean): string | und
   if (element !== undefined) {
     return `const ${name}: StaticArray<${element}> = [${(value as Uint8Array).join(", ")}];`;
   }
+  if (Array.isArray(value)) {
+    if (value.length === 0 || !value.every(isInteger)) return undefined;
+    return `const ${name}: StaticArray<i32> = [${value.map((n) => n | 0).join(", ")}];`;
+  }
   const entries = Object.entries(value);
-  if (Array.isArray(value) || entries.length === 0 || !entries.every(([, field]) => isInteger(field))) return undefined;
+  if (entries.length === 0 || !entries.every(([, field]) => isInteger(field))) return undefined;
   const fields = entries.filter(([key]) => /^[A-Za-z_]\w*$/.test(key) && !RESERVED.has(key))
     .map(([key, field]) => `export const ${key}: i32 = ${(field as number) | 0};`);
   return `namespace ${name} { ${fields.join(" ")} }`;

@@ -46,6 +46,7 @@ export const PORTABLE: readonly string[] = [
   "regalloc/parallel_moves.ts",
   "regalloc/resolve.ts",
   "regalloc/allocate.ts",
+  "regalloc/hoist_constants.ts",
 ];
 
 /**
@@ -56,7 +57,6 @@ export const PENDING: readonly string[] = [
   "ir/builder.ts",
   "translate/",
   "codegen/",
-  "regalloc/hoist_constants.ts",
   "backend_x64/",
   "backend_arm64/",
 ];

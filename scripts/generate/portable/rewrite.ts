@@ -30,6 +30,11 @@ interface RewriteContext {
   readonly hostOnly: ReadonlySet<string>;
   /** Whether the module with the specifier `from`, as this file writes it, is in the subset. */
   readonly isPortable: (from: string) => boolean;
+  /**
+   * The name of function `value` and the specifier of its file, undefined for this file; undefined if the function is
+   * not at the top level of a file.
+   */
+  readonly functionOf: (value: unknown) => { readonly name: string; readonly from: string | undefined } | undefined;
   /** The class that implements interface `name` of this file, and the specifier of its file; undefined for none. */
   readonly implementor: (name: string) => { readonly name: string; readonly from: string } | undefined;
 }
@@ -184,12 +189,24 @@ class Rewriter {
   #statement(node: ts.Statement): string | undefined {
     if (isTopLevel(node)) return this.#topLevel(node);
     if (ts.isForOfStatement(node)) return this.#forOf(node);
+    if (ts.isExpressionStatement(node)) return this.#exchange(node.expression);
     // Nothing catches an exception: it is a fault of the compiler, which ends.
     if (ts.isThrowStatement(node)) return `throw new Error("");`;
     if (ts.isReturnStatement(node) && node.expression !== undefined && this.#isVoid(node.expression)) {
       return `{ ${this.render(node.expression)}; return; }`;
     }
     return undefined;
+  }
+
+  /** `[a, b] = [c, d]`: all values are computed before the first is assigned. */
+  #exchange(node: ts.Expression): string | undefined {
+    if (!ts.isBinaryExpression(node) || node.operatorToken.kind !== ts.SyntaxKind.EqualsToken) return undefined;
+    const { left, right } = node;
+    if (!ts.isArrayLiteralExpression(left) || !ts.isArrayLiteralExpression(right)) return undefined;
+    const names = right.elements.map(() => this.#name("value"));
+    const values = right.elements.map((value, k) => `${names[k]} = ${this.render(value)}`);
+    const targets = left.elements.map((target, k) => `${this.render(target)} = ${names[k]};`);
+    return `{ const ${values.join(", ")}; ${targets.join(" ")} }`;
   }
 
   #isVoid(node: ts.Expression): boolean {
@@ -206,6 +223,7 @@ class Rewriter {
     if (ts.isFunctionDeclaration(node) || ts.isClassDeclaration(node) || ts.isTypeAliasDeclaration(node)) {
       return node.name !== undefined && hostOnly.has(node.name.text) ? "" : undefined;
     }
+    if (ts.isExportDeclaration(node)) return this.#export(node);
     // It fills tables, whose contents are constants here.
     if (ts.isForOfStatement(node) || ts.isExpressionStatement(node)) return "";
     return this.#refuse(node, "a statement at the top level: use a declaration");
@@ -215,6 +233,9 @@ class Rewriter {
     const { isPortable, values } = this.#context;
     const from = (node.moduleSpecifier as ts.StringLiteral).text;
     const named = node.importClause?.namedBindings;
+    if (named !== undefined && ts.isNamespaceImport(named) && isPortable(from)) {
+      return `import * as ${named.name.text} from "${withoutExtension(from)}";`;
+    }
     if (named === undefined || !ts.isNamedImports(named)) {
       return this.#refuse(node, "an import without names: name them");
     }
@@ -232,14 +253,43 @@ class Rewriter {
     return elements.map(({ name }) => constantText(name.text, values.get(name.text), false) ?? "").join(" ");
   }
 
+  /** Names of another file that this one exports. */
+  #export(node: ts.ExportDeclaration): string {
+    const { moduleSpecifier, exportClause } = node;
+    if (moduleSpecifier === undefined || exportClause === undefined || !ts.isNamedExports(exportClause)) {
+      return this.#refuse(node, "an export of all names: name them");
+    }
+    const names = exportClause.elements.map(({ name }) => name.text);
+    return `export { ${names.join(", ")} } from "${withoutExtension((moduleSpecifier as ts.StringLiteral).text)}";`;
+  }
+
   #constants(node: ts.VariableStatement): string {
     const texts = node.declarationList.declarations.flatMap((declaration) => {
+      const table = this.#functionTable(declaration);
+      if (table !== undefined) return isExported(node) ? table.replace("const", "export const") : table;
       const type = declaration.type?.getText(this.#source);
       return boundNames(declaration.name).map((name) =>
         constantText(name, this.#context.values.get(name), isExported(node), type === "f64")
       );
     });
     return texts.filter((text) => text !== undefined).join(" ");
+  }
+
+  /** The declaration of a table of functions; undefined for other constants. */
+  #functionTable({ name, type }: ts.VariableDeclaration): string | undefined {
+    const value = ts.isIdentifier(name) ? this.#context.values.get(name.text) : undefined;
+    if (!Array.isArray(value) || value.length === 0 || typeof value[0] !== "function") return undefined;
+    if (type === undefined) return this.#refuse(name, "a table of functions without a type: write the type");
+    const imports = new Set<string>();
+    const entries = value.map((entry) => {
+      const found = this.#context.functionOf(entry);
+      if (found === undefined) return this.#refuse(name, "a function without a name in a table: declare it");
+      if (found.from === undefined) return found.name;
+      imports.add(`import { ${found.name} as $${found.name} } from "${withoutExtension(found.from)}";`);
+      return `$${found.name}`;
+    });
+    return `const ${name.getText(this.#source)}: ${this.render(type)} = [${entries.join(", ")}]; ` +
+      [...imports].join(" ");
   }
 
   /** A class with the fields of an interface, or another name of the class that implements it. */

@@ -19,6 +19,15 @@ interface Case {
   readonly refused?: string;
 }
 
+function first(): void {}
+function second(): void {}
+
+/** The functions of tables. */
+const FUNCTIONS: ReadonlyMap<unknown, { readonly name: string; readonly from: string | undefined }> = new Map([
+  [first, { name: "first", from: undefined }],
+  [second, { name: "second", from: "./shared.ts" }],
+]);
+
 /** Rewrites the sources, each as a file of its own beside the shared one. */
 function rewriteAll(sources: readonly string[], values: ReadonlyMap<string, unknown> = new Map()) {
   const texts = new Map(
@@ -51,6 +60,7 @@ function rewriteAll(sources: readonly string[], values: ReadonlyMap<string, unkn
       file: `case${n}.ts`,
       values,
       hostOnly: new Set(),
+      functionOf: (value) => FUNCTIONS.get(value),
       isPortable: (from) => from === "./shared.ts",
       implementor: (name) => name === "Filled" ? { name: "Filler", from: "./filler.ts" } : undefined,
     });
@@ -167,6 +177,17 @@ const CASES: readonly Case[] = [
     text: "function g(): void {}\nfunction f(): void { { g(); return; } }",
   },
   {
+    name: "variables that are exchanged",
+    source: "function f(a: number, b: number): number { [a, b] = [b, a + 1]; return a - b; }",
+    text: "function f(a: i32, b: i32): i32 { { const $value0 = b, $value1 = a + 1; a = $value0; b = $value1; } " +
+      "return a - b; }",
+  },
+  {
+    name: "names of other files",
+    source: 'import * as shared from "./shared.ts";\nexport { Box } from "./shared.ts";',
+    text: 'import * as shared from "./shared";\nexport { Box } from "./shared";',
+  },
+  {
     name: "a function that captures nothing",
     source: "function f(a: number[]): boolean { return a.some((x) => x > 1); }",
     text: "function f(a: i32[]): bool { return a.some((x) => x > 1); }",
@@ -256,6 +277,24 @@ Deno.test("rewriting: constants become their values, those of other rooms too", 
   );
 });
 
+Deno.test("rewriting: tables of functions name their functions", () => {
+  const source = "type Rule = (n: number) => void;\nexport const RULES: readonly Rule[] = rules();\n" +
+    "const ROWS = [3, -1];";
+  const [{ text, problems }] = rewriteAll(
+    [source],
+    new Map<string, unknown>([["RULES", [second, first]], ["ROWS", [3, -1]]]),
+  );
+  assert.deepEqual(problems, []);
+  assert.equal(
+    body(text),
+    "type Rule = (n: i32) => void;\n" +
+      'export const RULES: Rule[] = [$second, first]; import { second as $second } from "./shared";\n' +
+      "const ROWS: StaticArray<i32> = [3, -1];",
+  );
+  const [unnamed] = rewriteAll(["export const RULES: readonly unknown[] = rules();"], new Map([["RULES", [() => 1]]]));
+  assert.match(unnamed.problems[0].what, /a function without a name in a table/);
+});
+
 Deno.test("rewriting: AssemblyScript refuses a quotient of integers", async () => {
   const sources = [
     "export function f(a: f64, b: number): f64 { return a / b; }",
@@ -273,7 +312,7 @@ Deno.test("rewriting: a problem is an error with its place", async () => {
 });
 
 Deno.test("rewriting: values without a counterpart have no text", () => {
-  for (const value of ["text", ["text"], [], {}, () => 1, undefined, null, { a: 1.5 }]) {
+  for (const value of ["text", ["text"], [], {}, [1.5], () => 1, undefined, null, { a: 1.5 }]) {
     assert.equal(constantText("X", value, true), undefined);
   }
   assert.equal(constantText("X", 1.5, false), "const X: f64 = 1.5;");
