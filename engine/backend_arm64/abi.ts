@@ -24,7 +24,7 @@
  * than its distance to the return address (or to the word right below the frame, in functions that have not saved it:
  * distance −8).
  */
-import { argumentLocations } from "../codegen/abi_locations.ts";
+import { argumentLocations, ArgumentRegisters } from "../codegen/abi_locations.ts";
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = 15;
@@ -38,8 +38,18 @@ export const OVERFLOW_ENTRY = 16;
 /** Distance from sp down to the stack pointer that the fault handler reports. */
 export const FAULT_FRAME = 16;
 
+/** The registers of parameters. */
+export function paramRegisters(): ArgumentRegisters {
+  return new ArgumentRegisters([0, 1, 2, 3, 4, 5, 6, 7], 8);
+}
+
+/** The registers of results. */
+export function resultRegisters(): ArgumentRegisters {
+  return new ArgumentRegisters([0, 1], 2);
+}
+
 /** Physical register per parameter, −1 for the overflow buffer. */
-export const paramLocations: (types: Uint8Array) => Int8Array = argumentLocations([0, 1, 2, 3, 4, 5, 6, 7], 8);
+export const paramLocations: (types: Uint8Array) => Int8Array = argumentLocations(paramRegisters());
 
 /** Physical register per result, −1 for the overflow buffer. */
-export const resultLocations: (types: Uint8Array) => Int8Array = argumentLocations([0, 1], 2);
+export const resultLocations: (types: Uint8Array) => Int8Array = argumentLocations(resultRegisters());

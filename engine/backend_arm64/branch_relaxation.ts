@@ -3,7 +3,7 @@
  * grow to two (the opposite branch over an unconditional one) while their target is too far; growing never shortens
  * another distance, so the choice ends. Jumps to the next instruction disappear.
  */
-import { type BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
+import { BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { ROW_BITS, X } from "./instructions.ts";
 
@@ -90,17 +90,18 @@ function patch(e: Emission, i: number, bits: number): void {
   putWord(source, e.fixupAt[i], getWord(source, e.fixupAt[i]) | bits);
 }
 
-const FORMS: BranchForms<Emission> = {
-  jump: WORD,
-  branch: 0,
-  longestBranch: WORD,
-  unit: WORD,
-  choose(e, bytes) {
+class Arm64BranchForms extends BranchForms<Emission> {
+  constructor() {
+    super(WORD, 0, WORD, WORD);
+  }
+
+  override choose(e: Emission, bytes: number): void {
     dropJumps(e);
     placeLabels(e);
     if (bytes >= NEAR) { while (grow(e)) placeLabels(e); }
-  },
-  write(e, i, out, at) {
+  }
+
+  override write(e: Emission, i: number, out: Uint8Array, at: number): number {
     const x = e.fixupX[i];
     switch (e.fixupKind[i]) {
       case KIND.JUMP:
@@ -119,10 +120,10 @@ const FORMS: BranchForms<Emission> = {
         return at;
       }
     }
-  },
-};
+  }
+}
 
 /** Appends the finished function to the image. */
 export function finish(e: Emission): void {
-  finishFunction(FORMS, e);
+  finishFunction(new Arm64BranchForms(), e);
 }

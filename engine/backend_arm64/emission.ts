@@ -6,7 +6,7 @@
 import type { Allocation } from "../codegen/allocation.ts";
 import { FIXUP, FunctionEmission, OUT_OF_LINE as SHARED } from "../codegen/emission.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import type { CodegenContext } from "../codegen/target.ts";
+import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { FAULT_FRAME } from "./abi.ts";
 import { Assembler } from "./encoding.ts";
@@ -35,45 +35,44 @@ export const OUT_OF_LINE = {
 } as const;
 
 /** The access emitted last. */
-export interface LastAccess {
+export class LastAccess {
   /** Number of bytes and of fixups right after it; −1: there is none. */
-  at: number;
-  fixups: number;
-  row: number;
-  t: number;
-  base: number;
+  at = -1;
+  fixups = 0;
+  row = 0;
+  t = 0;
+  base = 0;
   /** Its displacement, in units of its size. */
-  index: number;
-  trap: number;
-}
-
-function noAccess(): LastAccess {
-  return { at: -1, fixups: 0, row: 0, t: 0, base: 0, index: 0, trap: 0 };
+  index = 0;
+  trap = 0;
 }
 
 export class Emission extends FunctionEmission {
-  override readonly asm: Assembler = new Assembler(1 << 16);
-  override readonly elideKey = "frame-elide-reghomed";
+  readonly asm: Assembler;
 
   /** Label of the distance to the poll page, −1 until it is used. */
   poll = -1;
 
   /** The load or store emitted last (emit_pairs.ts). */
-  readonly last: LastAccess = noAccess();
+  readonly last: LastAccess = new LastAccess();
   /** Keys store-load-fwd and small-frame. */
   forwards = true;
   smallFrames = true;
 
-  override begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
-    this.beginFunction(v, allocation, context, code);
-    const { optimizations } = context;
+  constructor(asm: Assembler = new Assembler(1 << 16)) {
+    super(asm);
+    this.asm = asm;
+  }
+
+  override begin(v: VCode, allocation: Allocation, options: CodegenOptions, code: MachineCode): void {
+    this.beginFunction(v, allocation, options, code, options.elidesHomedFrames);
     // The return address included; 0: x30 has it.
     const bytes = allocation.slotCount * 8;
     this.frame = v.hasCalls || bytes > 0 || !this.elides ? (bytes + 8 + 15) & ~15 : 0;
     this.poll = -1;
     this.last.at = -1;
-    this.forwards = optimizations["store-load-fwd"];
-    this.smallFrames = optimizations["small-frame"];
+    this.forwards = options.forwardsLoads;
+    this.smallFrames = options.smallFrames;
   }
 
   /** Jumps to `label` if condition `cc` holds. */
@@ -108,7 +107,7 @@ export class Emission extends FunctionEmission {
   }
 
   /** The position of a call just emitted is a return offset; `frame` includes the return address. */
-  override callSite(at: number, frame: number, cross = 0): void {
+  override callSite(at: number, frame: number, cross: number): void {
     this.recordCallSite(at, frame - 8, cross);
   }
 

@@ -7,11 +7,11 @@ import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { mayMoveEarly } from "../codegen/hoisted_edge_moves.ts";
 import { emitFunctionBody } from "../codegen/emit_function.ts";
-import type { Emitter } from "../codegen/emitter.ts";
+import { Emitter } from "../codegen/emitter.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import type { CodegenContext } from "../codegen/target.ts";
+import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { VCode } from "../codegen/vcode.ts";
-import { CONTEXT } from "../abi/context_layout.ts";
+import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { INSTRUCTION_ROWS, X } from "./instructions.ts";
@@ -31,40 +31,165 @@ import { finish } from "./branch_relaxation.ts";
 const RESERVED = 512;
 const PAGE = 4096;
 
-const EMITTER: Emitter<Emission> = {
-  filler: FILLER,
-  reserved: RESERVED,
-  prologue: emitPrologue,
-  row: emitRowOrCompare,
-  instruction: emitInstruction,
-  rematerialize: emitRematerialized,
-  leave: emitReturn,
-  division: integers.emitDivision,
-  copysign: floats.emitCopysign,
-  truncation: floats.emitTruncation,
-  bounds: integers.emitBounds,
-  checkIndex: integers.emitCheckIndex,
-  atomicLoop: atomics.emitAtomicLoop,
-  allocation: emitAllocation,
-  charge: calls.emitCharge,
-  poll: calls.emitPoll,
-  switch: emitSwitch,
-  call: calls.emitCall,
-  tailCall: calls.emitTailCall,
-  crossCall: calls.emitCrossCall,
-  crossTailCall: calls.emitCrossTailCall,
-  outOfFuel: calls.emitOutOfFuel,
-  slowBounds: integers.emitSlowBounds,
-  slowAllocation: emitSlowAllocation,
-  edits: emitEdits,
-  flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
-  branchOn,
-  movesEarly,
-  callTrap: calls.callTrap,
-  outOfLine: emitOutOfLine,
-  data: emitData,
-  finish,
-};
+export class Arm64Emitter extends Emitter<Emission> {
+  constructor() {
+    super(FILLER, RESERVED);
+  }
+
+  override prologue(e: Emission): void {
+    emitPrologue(e);
+  }
+
+  override row(e: Emission, i: number): void {
+    emitRowOrCompare(e, i);
+  }
+
+  override instruction(e: Emission, i: number, op: number): void {
+    emitInstruction(e, i, op);
+  }
+
+  override rematerialize(e: Emission, i: number, location: number): void {
+    emitRematerialized(e, i, location);
+  }
+
+  override leave(e: Emission): void {
+    emitReturn(e);
+  }
+
+  override division(e: Emission, i: number, op: number): void {
+    integers.emitDivision(e, i, op);
+  }
+
+  override copysign(e: Emission, i: number): void {
+    floats.emitCopysign(e, i);
+  }
+
+  override truncation(e: Emission, i: number, op: number): void {
+    floats.emitTruncation(e, i, op);
+  }
+
+  override bounds(e: Emission, i: number): void {
+    integers.emitBounds(e, i);
+  }
+
+  override checkIndex(e: Emission, i: number): void {
+    integers.emitCheckIndex(e, i);
+  }
+
+  override atomicLoop(e: Emission, i: number): void {
+    atomics.emitAtomicLoop(e, i);
+  }
+
+  override allocation(e: Emission, i: number): void {
+    emitAllocation(e, i);
+  }
+
+  override charge(e: Emission, i: number): void {
+    calls.emitCharge(e, i);
+  }
+
+  override poll(e: Emission, i: number): void {
+    calls.emitPoll(e, i);
+  }
+
+  override switchOn(e: Emission, ends: BlockEnds, i: number, first: number, n: number): void {
+    emitSwitch(e, ends, i, first, n);
+  }
+
+  override tailCall(e: Emission, i: number, op: number): void {
+    calls.emitTailCall(e, i, op);
+  }
+
+  override crossCall(e: Emission, i: number, landing: number, back: number): void {
+    calls.emitCrossCall(e, i, landing, back);
+  }
+
+  override crossTailCall(e: Emission): void {
+    calls.emitCrossTailCall(e);
+  }
+
+  override outOfFuel(e: Emission, i: number): void {
+    calls.emitOutOfFuel(e, i);
+  }
+
+  override slowBounds(e: Emission, i: number, back: number): void {
+    integers.emitSlowBounds(e, i, back);
+  }
+
+  override slowAllocation(e: Emission, i: number, back: number): void {
+    emitSlowAllocation(e, i, back);
+  }
+
+  override edits(e: Emission, first: number, end: number): void {
+    emitEdits(e, first, end);
+  }
+
+  override flags(e: Emission, i: number): number {
+    return emitFlags(e, i, e.v.firstOperand[i]);
+  }
+
+  override branchOn(e: Emission, i: number, cc: number, label: number): void {
+    branchOn(e, i, cc, label);
+  }
+
+  override movesEarly(e: Emission, i: number, back: number, other: number): boolean {
+    return movesEarly(e, i, back, other);
+  }
+
+  override callTrap(e: Emission, at: number, code: number, frame: number): void {
+    calls.callTrap(e, at, code, frame);
+  }
+
+  override outOfLine(e: Emission, c: number): void {
+    emitOutOfLine(e, c);
+  }
+
+  override data(e: Emission): void {
+    emitData(e);
+  }
+
+  override finish(e: Emission): void {
+    finish(e);
+  }
+
+  override callTarget(e: Emission, kind: number, target: number): void {
+    calls.relative(e, X.BL, kind, target);
+  }
+
+  override jumpTarget(e: Emission, kind: number, target: number): void {
+    calls.relative(e, X.B, kind, target);
+  }
+
+  override returnTo(e: Emission, after: number): void {
+    e.address(LINK, after);
+  }
+
+  override importRecord(e: Emission, index: number): void {
+    calls.loadImportRecord(e, index);
+  }
+
+  override branchForeign(e: Emission, label: number): void {
+    calls.branchForeign(e, label);
+  }
+
+  override callRecord(e: Emission): void {
+    e.asm.rrr(X.BLR, 0, SCRATCH2, 0);
+  }
+
+  override jumpRecord(e: Emission): void {
+    e.asm.rrr(X.BR, 0, SCRATCH2, 0);
+  }
+
+  override callOwn(e: Emission): boolean {
+    calls.loadRecordField(e, SCRATCH2, RECORD.CODE);
+    e.asm.rrr(X.BLR, 0, SCRATCH2, 0);
+    return true;
+  }
+
+  override mayFault(e: Emission, i: number, code: number): void {
+    e.faultSite(i, code);
+  }
+}
 
 /** Moves and constants leave the flags alone; a branch on a register must still find its value there. */
 function movesEarly(e: Emission, i: number, back: number, other: number): boolean {
@@ -80,24 +205,25 @@ function movesEarly(e: Emission, i: number, back: number, other: number): boolea
 
 /** Emits defined function `index`. */
 export function emitFunction(
+  emitter: Arm64Emitter,
   e: Emission,
   ends: BlockEnds,
   v: VCode,
   allocation: Allocation,
-  context: CodegenContext,
+  options: CodegenOptions,
   code: MachineCode,
   index: number,
 ): void {
-  e.begin(v, allocation, context, code);
-  if (e.frame === 0) e.count(e.elideKey); // not in `begin`, which stubs call, too
-  emitFunctionBody(EMITTER, e, ends, index, Math.max(0, e.frame - 8));
+  e.begin(v, allocation, options, code);
+  if (e.frame === 0) options.counts.elidedFrames++; // not in `begin`, which stubs call, too
+  emitFunctionBody(emitter, e, ends, index, Math.max(0, e.frame - 8));
 }
 
 function emitPrologue(e: Emission): void {
-  const { asm, frame, context, v } = e;
+  const { asm, frame, options, v } = e;
   // Small leaf functions use the slack below the limit.
   if (v.hasCalls || frame > STACK_SLACK / 2) {
-    if (context.stackFence) {
+    if (options.stackFence) {
       let low = SP;
       if (frame > STACK_SLACK / 2) {
         asm.addConstant(SCRATCH2, SP, -frame, SCRATCH);

@@ -47,7 +47,7 @@ export function emitSlowAllocation(e: Emission, i: number, back: number): void {
   if ((v.aux[i] & 1) !== 0) asm.move(1, SCRATCH, e.register(o + 3));
   else asm.constant(SCRATCH, v.imm[i], 0);
   relative(e, X.BL, RELOC.STUB, STUB.ALLOCATE);
-  e.callSite(i, e.frame);
+  e.callSite(i, e.frame, 0);
   asm.move(1, e.register(o), SCRATCH);
   e.jump(back);
 }

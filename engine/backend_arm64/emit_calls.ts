@@ -1,8 +1,7 @@
 /**
- * Emission of calls for arm64: the instructions for codegen/emit_calls.ts, calls into other instances, tail calls,
- * charges of fuel and polls.
+ * Emission of calls for arm64: the instructions that codegen/emit_calls.ts needs, calls into other instances, tail
+ * calls, charges of fuel and polls.
  */
-import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CALL_OWN } from "../ir/ops.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
@@ -27,12 +26,12 @@ export function relative(e: Emission, row: number, kind: number, target: number)
 
 /** Loads memory 0 of the context into its registers; the length only when code of this module uses it. */
 function reloadMemory(e: Emission, length: boolean): void {
-  const at = e.context.layout.memoriesOffset;
+  const at = e.options.memoriesOffset;
   emitAt(e, X.LDR_X_U, MEMORY_BASE, CONTEXT_REGISTER, at + MEMORY.BASE);
   if (length) emitAt(e, X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
 }
 
-function loadRecordField(e: Emission, to: number, field: number): void {
+export function loadRecordField(e: Emission, to: number, field: number): void {
   emitAt(e, X.LDR_X_U, to, RECORD_REGISTER, field);
 }
 
@@ -42,8 +41,8 @@ function loadRecord(e: Emission): void {
 }
 
 /** Puts the address of the record that the context embeds for import `index` into the record register. */
-function importRecord(e: Emission, index: number): void {
-  e.asm.addConstant(RECORD_REGISTER, CONTEXT_REGISTER, e.context.layout.importsOffset + index * RECORD.SIZE, SCRATCH);
+export function loadImportRecord(e: Emission, index: number): void {
+  e.asm.addConstant(RECORD_REGISTER, CONTEXT_REGISTER, e.options.importsOffset + index * RECORD.SIZE, SCRATCH);
 }
 
 /** Takes a frame of `frame` bytes, the return address in its uppermost word. */
@@ -55,7 +54,7 @@ export function takeFrame(e: Emission, frame: number): void {
 /** sp += bytes; in the fewest instructions with the key small-frame, through x16 without. */
 function moveStack(e: Emission, bytes: number): void {
   if (e.smallFrames) {
-    e.count("small-frame");
+    e.options.counts.smallFrames++;
     e.asm.addConstant(SP, SP, bytes, SCRATCH);
     return;
   }
@@ -78,27 +77,11 @@ export function callTrap(e: Emission, at: number, code: number, frame: number): 
   e.trapSite(at, code, frame === 0 ? 16 : frame);
 }
 
-const FORMS: CallForms<Emission> = {
-  call: (e, kind, target) => relative(e, X.BL, kind, target),
-  jump: (e, kind, target) => relative(e, X.B, kind, target),
-  returnTo: (e, after) => e.address(LINK, after),
-  importRecord,
-  branchForeign(e, label) {
-    loadRecord(e);
-    e.asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
-    e.branch(CC.NE, label);
-  },
-  callRecord: (e) => e.asm.rrr(X.BLR, 0, SCRATCH2, 0),
-  jumpRecord: (e) => e.asm.rrr(X.BR, 0, SCRATCH2, 0),
-  callOwn(e) {
-    loadRecordField(e, SCRATCH2, RECORD.CODE);
-    e.asm.rrr(X.BLR, 0, SCRATCH2, 0);
-  },
-  mayFault: (e, i, code) => e.faultSite(i, code),
-};
-
-export function emitCall(e: Emission, i: number, op: number): void {
-  emitCallForms(FORMS, e, i, op);
+/** Loads the record's code and context, and branches to `label` unless it belongs to the context. */
+export function branchForeign(e: Emission, label: number): void {
+  loadRecord(e);
+  e.asm.rrr(X.SUBS64, ZERO, SCRATCH, CONTEXT_REGISTER);
+  e.branch(CC.NE, label);
 }
 
 /**
@@ -107,7 +90,7 @@ export function emitCall(e: Emission, i: number, op: number): void {
  */
 function handFuelOver(e: Emission): void {
   emitAt(e, X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
-  emitAt(e, e.context.fuel === true ? X.STR_X_U : X.LDR_X_U, FUEL, SCRATCH, THREAD.FUEL);
+  emitAt(e, e.options.fuel ? X.STR_X_U : X.LDR_X_U, FUEL, SCRATCH, THREAD.FUEL);
 }
 
 /**
@@ -115,7 +98,7 @@ function handFuelOver(e: Emission): void {
  * THREAD.FUEL. Moves it to the one of the two that this code uses.
  */
 function takeFuelBack(e: Emission): void {
-  const metered = e.context.fuel === true;
+  const metered = e.options.fuel;
   const done = e.newLabel();
   emitAt(e, X.LDR_W_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.METERED);
   e.branchZero(metered ? X.CBNZ32 : X.CBZ32, SCRATCH, done);
@@ -143,7 +126,7 @@ export function emitCrossCall(e: Emission, i: number, landing: number, back: num
   asm.pair(X.LDP_POST, CONTEXT_REGISTER, ZERO, SP, 2);
   // The caller of a tail call may use explicit bounds even if this code does not, but then it is of this module, whose
   // own mode decides.
-  reloadMemory(e, e.context.explicitBounds);
+  reloadMemory(e, e.options.explicitBounds);
   e.jump(back);
 }
 
@@ -155,7 +138,7 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
     relative(e, X.B, RELOC.FUNCTION, target);
     return;
   }
-  if (op === P.TAIL_CALL_IMPORT) importRecord(e, target);
+  if (op === P.TAIL_CALL_IMPORT) loadImportRecord(e, target);
   else if (v.aux[i] !== 0) e.faultSite(i, v.aux[i]);
   if (op === P.TAIL_CALL_RECORD && (target & CALL_OWN) !== 0) {
     loadRecordField(e, SCRATCH2, RECORD.CODE);
@@ -231,7 +214,7 @@ export function emitPoll(e: Emission, i: number): void {
   // The displacement counts from the end of its word.
   emitAt(e, X.LDR_W_U, ZERO, SCRATCH, 4);
   // The memory may grow while the guest is parked here, and resuming restores the old length to the register.
-  if (e.context.explicitBounds) {
-    emitAt(e, X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
+  if (e.options.explicitBounds) {
+    emitAt(e, X.LDR_X_U, MEMORY_LENGTH, CONTEXT_REGISTER, e.options.memoriesOffset + MEMORY.LENGTH);
   }
 }

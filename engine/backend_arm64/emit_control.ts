@@ -38,7 +38,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
       e.asm.rrr(X.SUBS32, ZERO, index, SCRATCH);
     }
     e.branch(CC.HS, edgeLabel(e, ends, v.succ[first + last]));
-    if (e.context.optimizations["mask-tables"]) {
+    if (e.options.masksTables) {
       // Selected by the compare, not by its prediction: no word behind the table is jumped by.
       e.asm.rrrc(X.CSEL32, SCRATCH2, index, ZERO, CC.LO);
       e.asm.word(encode(X.CSDB, 0, 0, 0, 0, 0, 0, 0, 0));
@@ -63,7 +63,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
 /** Data that the function reads relative to its code. */
 export function emitData(e: Emission): void {
   const { asm } = e;
-  e.placePool((word) => asm.word(word));
+  e.placePool();
   if (e.poll >= 0) {
     asm.reserve(32);
     e.bind(e.poll);

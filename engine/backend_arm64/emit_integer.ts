@@ -76,12 +76,12 @@ export function emitSimple(e: Emission, i: number, op: number): void {
 /** Traps unless address + offset + size ≤ length of the memory. */
 export function emitBounds(e: Emission, i: number): void {
   const memory = e.v.aux[i] >>> 8;
-  const shared = e.context.sharedMemories?.[memory] === true;
+  const shared = e.options.isShared(memory);
   const back = shared ? e.newLabel() : 0;
   const fail = shared ? e.outOfLine(OUT_OF_LINE.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
   // With guard pages the register of the length may hold other values.
   let length: number = MEMORY_LENGTH;
-  if (memory !== 0 || !e.context.explicitBounds) {
+  if (memory !== 0 || !e.options.explicitBounds) {
     length = SCRATCH2;
     emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, lengthAt(e, memory));
   }
@@ -119,7 +119,7 @@ export function emitCheckIndex(e: Emission, i: number): void {
 }
 
 function lengthAt(e: Emission, memory: number): number {
-  return e.context.layout.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
+  return e.options.memoriesOffset + memory * MEMORY.SIZE + MEMORY.LENGTH;
 }
 
 /**
@@ -159,10 +159,10 @@ function compareLength(e: Emission, i: number, length: number, overflow: number)
 export function emitSlowBounds(e: Emission, i: number, back: number): void {
   const memory = e.v.aux[i] >>> 8;
   const trap = e.newLabel();
-  emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, e.context.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);
+  emitAt(e, X.LDR_X_U, SCRATCH2, CONTEXT_REGISTER, e.options.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);
   emitAt(e, X.LDR_X_U, SCRATCH2, SCRATCH2, 0);
   emitAt(e, X.STR_X_U, SCRATCH2, CONTEXT_REGISTER, lengthAt(e, memory));
-  if (memory === 0 && e.context.explicitBounds) e.asm.move(1, MEMORY_LENGTH, SCRATCH2);
+  if (memory === 0 && e.options.explicitBounds) e.asm.move(1, MEMORY_LENGTH, SCRATCH2);
   const outside = compareLength(e, i, SCRATCH2, trap);
   e.branch(outside ^ 1, back);
   e.bind(trap);

@@ -159,7 +159,7 @@ function emitReload(e: Emission, from: number, to: number, ty: number): void {
     emitAt(e, LOADS[ty], to & 31, SP, offset);
     return;
   }
-  e.count("store-load-fwd");
+  e.options.counts.forwardedLoads++;
   if (known !== (to & 31)) emitRegisterMove(e, (to & 32) | known, to, ty);
 }
 

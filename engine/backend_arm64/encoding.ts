@@ -25,15 +25,6 @@ export function encode(
 
 /** Encodes instructions at the end of a buffer. */
 export class Assembler extends CodeBuffer {
-  word(value: number): void {
-    const { buffer, at } = this;
-    buffer[at] = value;
-    buffer[at + 1] = value >> 8;
-    buffer[at + 2] = value >> 16;
-    buffer[at + 3] = value >> 24;
-    this.at = at + 4;
-  }
-
   /** row d, n, m */
   rrr(row: number, d: number, n: number, m: number): void {
     this.word(ROW_BITS[row] | d | (n << 5) | (m << 16));

@@ -6,7 +6,8 @@
  * The fold rules of the backward sweep of codegen/folding.ts. The selection rules (select_*.ts) check `folded` and
  * match the same shapes again.
  */
-import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
+import { foldRules, operationRange } from "../codegen/fold_rules.ts";
+import { applyFoldRules, type FoldRule } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isFloatCompare } from "../codegen/folding.ts";
 import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -100,7 +101,7 @@ function foldExtension(s: Arm64Lowering, id: number, user: number): boolean {
   const o = s.op[id];
   if ((o !== OP.EXTEND_S && o !== OP.EXTEND_U) || !foldPure(s, id, user)) return false;
   foldWrap(s, s.a[id], id);
-  s.count("uxtw-add");
+  s.options.counts.foldedExtensions++;
   return true;
 }
 
@@ -206,27 +207,47 @@ function foldEitherInverse(s: Arm64Lowering, id: number): void {
   if (!foldInverse(s, s.b[id], id)) foldInverse(s, s.a[id], id);
 }
 
-const RULES = foldRules<Arm64Lowering>([
+function foldOperandWrap(s: Arm64Lowering, id: number): void {
+  foldWrap(s, s.a[id], id);
+}
+
+function foldSelect(s: Arm64Lowering, id: number): void {
+  foldCondition(s, s.c[id], id);
+}
+
+function foldBranch(s: Arm64Lowering, id: number): void {
+  foldCondition(s, s.a[id], id);
+}
+
+function foldInvertedRight(s: Arm64Lowering, id: number): void {
+  foldInverse(s, s.b[id], id);
+}
+
+function foldInvertedMask(s: Arm64Lowering, id: number): void {
+  foldInverse(s, s.c[id], id);
+}
+
+const RULES: readonly FoldRule<Arm64Lowering>[] = foldRules<Arm64Lowering>([
   [[OP.ADD, OP.SUB], foldSum],
   [[OP.AND], foldAnd],
   [[OP.OR, OP.XOR], foldOr],
   [[OP.MUL], foldOperands],
   [[OP.SHL, OP.SHR_S, OP.SHR_U, OP.ROTL, OP.ROTR], foldShift],
   [[OP.WRAP], foldField],
-  [[OP.CLZ, OP.CTZ, OP.EXTEND8_S, OP.EXTEND16_S, OP.EXTEND_S], (s, id) => foldWrap(s, s.a[id], id)],
+  [[OP.CLZ, OP.CTZ, OP.EXTEND8_S, OP.EXTEND16_S, OP.EXTEND_S], foldOperandWrap],
   [operationRange(OP.EQ, OP.GE_U), foldIntegerCompare],
-  [[OP.SELECT], (s, id) => foldCondition(s, s.c[id], id)],
-  [[OP.BRANCH, OP.TRAP_IF], (s, id) => foldCondition(s, s.a[id], id)],
+  [[OP.SELECT], foldSelect],
+  [[OP.BRANCH, OP.TRAP_IF], foldBranch],
   [operationRange(OP.LOAD, OP.LOAD32_U), foldMemoryAddress],
   [operationRange(OP.STORE, OP.STORE32), foldStore],
   [[OP.VAND, OP.VOR], foldEitherInverse],
-  [[OP.VANDNOT], (s, id) => foldInverse(s, s.b[id], id)],
-  [[OP.VBITSELECT], (s, id) => foldInverse(s, s.c[id], id)],
+  [[OP.VANDNOT], foldInvertedRight],
+  [[OP.VBITSELECT], foldInvertedMask],
 ]);
 
 /** Folds values into their users (backward sweep). */
 export function markFolds(s: Arm64Lowering): void {
-  applyFoldRules(s, RULES, 0);
+  applyFoldRules<Arm64Lowering>(s, RULES, 0);
 }
 
 /** Whether constant `id` is 2^n − 1. */

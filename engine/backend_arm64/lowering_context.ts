@@ -2,10 +2,9 @@
  * The lowering context of arm64: codegen/lowering_context.ts, plus the sums of memory base and address that are in
  * registers already.
  */
-import type { TargetHooks } from "../codegen/lowering_context.ts";
+import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { FOLDING, LoweringContext } from "../codegen/lowering_context.ts";
-import type { CodegenContext } from "../codegen/target.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { TY_BANK } from "../ir/types.ts";
@@ -22,19 +21,49 @@ export const FOLD = {
   CHAINED: FOLDING.OWN + 2,
 } as const;
 
-export class Arm64Lowering extends LoweringContext {
-  constructor(readonly lowering: TargetHooks) {
-    super();
-  }
+/** A compare; `third` and `fourth` are the operands of a chain's second comparison. */
+class ResolvedCompare {
+  row = 0;
+  imm = 0;
+  disp = 0;
+  cc = 0;
+  first = 0;
+  second = 0;
+  third = 0;
+  fourth = 0;
+}
 
-  /** The compare that `resolveCondition` chose last; `third` and `fourth` are those of a chain's second comparison. */
-  readonly compare = { row: 0, imm: 0, disp: 0, cc: 0, first: 0, second: 0, third: 0, fourth: 0 };
+/** The second comparison of a chain. */
+class ChainedCompare {
+  row = 0;
+  imm = 0;
+  cc = 0;
+  first = 0;
+  second = 0;
+}
+
+/** Condition and width of a vector test. */
+class VectorTest {
+  cc = 0;
+  wide = 0;
+}
+
+class ResolvedAddress {
+  mode = 0;
+  base = 0;
+  disp = 0;
+  trap = 0;
+}
+
+export abstract class Arm64Lowering extends LoweringContext {
+  /** The compare that `resolveCondition` chose last. */
+  readonly compare: ResolvedCompare = new ResolvedCompare();
   /** The second comparison of a chain. */
-  readonly chained = { row: 0, imm: 0, cc: 0, first: 0, second: 0 };
-  /** Condition and width of the vector test that `testedRegister` resolved last. */
-  readonly tested = { cc: 0, wide: 0 };
+  readonly chained: ChainedCompare = new ChainedCompare();
+  /** The vector test that `testedRegister` resolved last. */
+  readonly tested: VectorTest = new VectorTest();
   /** The address that `resolveAddress` resolved last. */
-  readonly address = { mode: 0, base: 0, disp: 0, trap: 0 };
+  readonly address: ResolvedAddress = new ResolvedAddress();
   /** The lanes of the shuffle being matched, as bytes and as lanes of one width. */
   readonly shuffleBytes: Uint8Array = new Uint8Array(16);
   readonly shuffleLanes: Uint8Array = new Uint8Array(16);
@@ -49,12 +78,12 @@ export class Arm64Lowering extends LoweringContext {
   sumVreg: Int32Array = new Int32Array(0);
   sumRegion: Int32Array = new Int32Array(0);
 
-  begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
-    this.beginFunction(f, v, context, code);
-    this.lse = context.cpu.has("lse");
-    this.threeOperands = context.optimizations["three-op-sink"];
-    this.overRight = context.optimizations["olddest-rhs-sink"];
-    this.foldsExtensions = context.optimizations["uxtw-add"];
+  begin(f: IrFunction, v: VCode, options: CodegenOptions, code: MachineCode): void {
+    this.beginFunction(f, v, options, code);
+    this.lse = options.lse;
+    this.threeOperands = options.threeOperands;
+    this.overRight = options.overRight;
+    this.foldsExtensions = options.foldsExtensions;
     if (this.sumVreg.length < this.uses.length) {
       this.sumVreg = new Int32Array(this.uses.length);
       this.sumRegion = new Int32Array(this.uses.length);
@@ -84,13 +113,13 @@ export class Arm64Lowering extends LoweringContext {
   /** Result and operands of integer arithmetic, constrained as the optimization keys require. */
   #integerOperands(id: number, x: number, y: number): void {
     if (this.threeOperands) {
-      this.count("three-op-sink");
+      this.options.counts.threeOperands++;
       this.def(id);
     } else this.defReuse(id, 1);
     this.use(x);
     if (x === y) this.use(y);
     else if (this.overRight) {
-      this.count("olddest-rhs-sink");
+      this.options.counts.overRight++;
       this.use(y);
     } else this.lateUse(y);
   }

@@ -5,15 +5,17 @@ import { functionBackend, type FunctionBackendParts } from "../codegen/function_
 import type { OptimizingTarget } from "../codegen/target.ts";
 import { disassemble, listCode } from "./disassemble.ts";
 import { Emission } from "./emission.ts";
-import { emitFunction } from "./emit.ts";
-import { newLowering, selectFunction } from "./select.ts";
+import { Arm64Emitter, emitFunction } from "./emit.ts";
+import { Arm64Selection, selectFunction } from "./select.ts";
 import { ARM64 } from "./target.ts";
 
-const PARTS: FunctionBackendParts<ReturnType<typeof newLowering>, Emission> = {
-  newLowering,
+const PARTS: FunctionBackendParts<Arm64Selection, { emitter: Arm64Emitter; emission: Emission }> = {
+  elideKey: "frame-elide-reghomed",
+  newLowering: () => new Arm64Selection(),
   select: selectFunction,
-  newEmission: () => new Emission(),
-  emit: emitFunction,
+  newEmission: () => ({ emitter: new Arm64Emitter(), emission: new Emission() }),
+  emit: ({ emitter, emission }, ends, v, allocation, options, code, index) =>
+    emitFunction(emitter, emission, ends, v, allocation, options, code, index),
 };
 
 export const OPTIMIZING_ARM64: OptimizingTarget = {

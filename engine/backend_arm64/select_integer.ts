@@ -5,7 +5,6 @@
 import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { hasZeroUpperHalf } from "../codegen/zero_extension.ts";
 import { OP } from "../ir/ops.ts";
-import { DIVISION } from "./divide_constant.ts";
 import { isConstantShift, isLowMask } from "./folding.ts";
 import { arithmeticImmediate, logicalImmediate } from "./immediates.ts";
 import { X } from "./instructions.ts";
@@ -263,7 +262,7 @@ export function selectPopcnt(s: Arm64Lowering, id: number): void {
 // Rules for division
 
 function divide(s: Arm64Lowering, op: number, id: number): void {
-  if (selectDivisionByConstant(s, id, DIVISION)) return;
+  if (selectDivisionByConstant(s, id)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(op, s.imm[id], 0, s.wide(id));

@@ -2,7 +2,8 @@
  * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose words go to
  * the image it is given, with short methods for the instruction shapes that such code uses.
  */
-import { BARE_CONTEXT } from "../codegen/bare_context.ts";
+import { BARE_CONTEXT, NO_ALLOCATION, NO_VCODE } from "../codegen/bare_context.ts";
+import { codegenOptions } from "../codegen/codegen_options.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, MEMORY, THREAD } from "../abi/context_layout.ts";
@@ -19,12 +20,16 @@ import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SP, 
 const HOST_SAVED = 160;
 
 export class StubCode extends Emission {
+  readonly context: CodegenContext;
   /** Offset of the code in the image. */
   start: number;
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
     super();
-    this.beginStub(context, code);
+    this.context = context;
+    this.begin(NO_VCODE, NO_ALLOCATION, codegenOptions(context), code);
+    // All labels are the code's own.
+    this.labelCount = 0;
     this.start = code.length;
   }
 

@@ -21,11 +21,18 @@
  * While guest code runs, THREAD.GUEST_SP still holds the stack pointer at the start of its activation, so a trap needs
  * no unwinding and an abandoned parked call is undone by writing [GUEST_SP] back to GUEST_SP.
  */
-import { argumentLocations } from "../codegen/abi_locations.ts";
+import { argumentLocations, ArgumentRegisters } from "../codegen/abi_locations.ts";
 import { R10, R8, R9, RAX, RCX, RDI, RDX, RSI } from "./registers.ts";
 
-const GENERAL_PARAMS = [RAX, RCX, RDX, RSI, RDI, R8, R9];
-const GENERAL_RESULTS = [RAX, RCX];
+/** The registers of parameters. */
+export function paramRegisters(): ArgumentRegisters {
+  return new ArgumentRegisters([RAX, RCX, RDX, RSI, RDI, R8, R9], 8);
+}
+
+/** The registers of results. */
+export function resultRegisters(): ArgumentRegisters {
+  return new ArgumentRegisters([RAX, RCX], 2);
+}
 
 /** The register that holds a record's address at a call through it. */
 export const RECORD_REGISTER = R10;
@@ -37,7 +44,7 @@ export const STACK_SLACK = 1024;
 export const OVERFLOW_ENTRY = 16;
 
 /** Physical register per parameter, −1 for the overflow buffer. */
-export const paramLocations: (types: Uint8Array) => Int8Array = argumentLocations(GENERAL_PARAMS, 8);
+export const paramLocations: (types: Uint8Array) => Int8Array = argumentLocations(paramRegisters());
 
 /** Physical register per result, −1 for the overflow buffer. */
-export const resultLocations: (types: Uint8Array) => Int8Array = argumentLocations(GENERAL_RESULTS, 2);
+export const resultLocations: (types: Uint8Array) => Int8Array = argumentLocations(resultRegisters());

@@ -5,6 +5,7 @@
  * A 32-bit address wraps at 2^32 and the hardware's sum does not, so additions and shifts of i32 addresses are folded
  * only when the value ranges show that no bit is lost. 64-bit sums wrap as the hardware's do.
  */
+import { type f64, lowWord, unsigned } from "../base/numbers.ts";
 import { upperBound } from "../codegen/folding.ts";
 import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -23,9 +24,15 @@ function claim(s: X64Lowering, id: number, user: number, marking: boolean): bool
   return true;
 }
 
+/** The bounds of a signed displacement. */
+const MIN: f64 = -0x80000000;
+const MAX: f64 = 0x7fffffff;
+const MAX_UNSIGNED: f64 = 0xffffffff;
+const ZERO: f64 = 0;
+
 /** Whether a displacement fits the signed 32-bit field. */
-function fits(disp: number): boolean {
-  return disp >= -0x80000000 && disp <= 0x7fffffff;
+function fits(disp: f64): boolean {
+  return disp >= MIN && disp <= MAX;
 }
 
 /** Matches the address of access `id`: folds its operands, or resolves the source operand. */
@@ -56,7 +63,7 @@ export function foldAddress(s: X64Lowering, id: number, marking: boolean): void 
 /** Resolves value `address` as the address of access `id`, folding nothing. */
 export function plainAddress(s: X64Lowering, id: number, address: number): void {
   const register = s.reg(address);
-  const offset = s.imm[id] >>> 0;
+  const offset = unsigned(s.imm[id]);
   s.base = register;
   s.index = register;
   s.scale = 0;
@@ -70,26 +77,26 @@ export function plainAddress(s: X64Lowering, id: number, address: number): void 
   }
   s.mode = MODE.POINTER;
   s.trap = regionKind(s.c[id]) === REGION.STRUCT ? TRAP.NULL_STRUCTURE : 0;
-  if (offset > 0x7fffffff) farPointer(s, address, offset);
+  if (offset > MAX) farPointer(s, address, s.imm[id]);
 }
 
 function foldMemoryAddress(s: X64Lowering, id: number, marking: boolean): void {
   const { op, a, b, imm, ty } = s;
   let address = a[id];
-  let disp = s.imm[id] >>> 0;
+  let disp = unsigned(s.imm[id]);
   if (op[address] === OP.CONST && (ty[address] === TY.I32 || s.c[address] === 0)) {
-    const at = (imm[address] >>> 0) + disp;
-    if (at <= 0x7fffffff) {
+    const at = unsigned(imm[address]) + disp;
+    if (at <= MAX) {
       s.mode = MODE.MEMORY_CONSTANT;
-      s.disp = at;
+      s.disp = lowWord(at);
       return;
     }
   }
   s.mode = MODE.MEMORY;
   if (ty[address] === TY.I32) {
     if (op[address] === OP.ADD && op[b[address]] === OP.CONST) {
-      const addend = imm[b[address]] >>> 0;
-      const safe = upperBound(s, a[address]) + addend <= 0xffffffff && disp + addend <= 0x7fffffff;
+      const addend = unsigned(imm[b[address]]);
+      const safe = upperBound(s, a[address]) + addend <= MAX_UNSIGNED && disp + addend <= MAX;
       if (safe && claim(s, address, id, marking)) {
         disp += addend;
         address = a[address];
@@ -97,7 +104,7 @@ function foldMemoryAddress(s: X64Lowering, id: number, marking: boolean): void {
     }
     if (op[address] === OP.SHL && op[b[address]] === OP.CONST) {
       const count = imm[b[address]] & 31;
-      const safe = count >= 1 && count <= 3 && upperBound(s, a[address]) * 2 ** count <= 0xffffffff;
+      const safe = count >= 1 && count <= 3 && upperBound(s, a[address]) * unsigned(1 << count) <= MAX_UNSIGNED;
       if (safe && claim(s, address, id, marking)) {
         s.scale = count;
         address = a[address];
@@ -108,7 +115,7 @@ function foldMemoryAddress(s: X64Lowering, id: number, marking: boolean): void {
   if (ty[address] === TY.I64) {
     if (op[address] === OP.ADD && s.isImmediate(b[address])) {
       const sum = disp + imm[b[address]];
-      if (sum >= 0 && sum <= 0x7fffffff && claim(s, address, id, marking)) {
+      if (sum >= ZERO && sum <= MAX && claim(s, address, id, marking)) {
         disp = sum;
         address = a[address];
       }
@@ -119,24 +126,24 @@ function foldMemoryAddress(s: X64Lowering, id: number, marking: boolean): void {
       address = a[address];
     }
   }
-  s.disp = disp | 0;
+  s.disp = lowWord(disp);
   if (!marking) s.index = s.reg(address);
 }
 
 function foldPointer(s: X64Lowering, id: number, marking: boolean): void {
   const { op, a, b, imm } = s;
   let pointer = a[id];
-  let disp = s.imm[id] >>> 0;
+  let disp = unsigned(s.imm[id]);
   s.mode = MODE.POINTER;
-  if (op[pointer] === OP.ADD && s.isImmediate(b[pointer]) && fits(disp + imm[b[pointer]]) && disp <= 0x7fffffff) {
+  if (op[pointer] === OP.ADD && s.isImmediate(b[pointer]) && fits(disp + imm[b[pointer]]) && disp <= MAX) {
     if (claim(s, pointer, id, marking)) {
       disp += imm[b[pointer]];
       pointer = a[pointer];
     }
   }
-  s.disp = disp | 0;
-  if (disp > 0x7fffffff) {
-    if (!marking) farPointer(s, pointer, disp);
+  s.disp = lowWord(disp);
+  if (disp > MAX) {
+    if (!marking) farPointer(s, pointer, s.disp);
     return;
   }
   if (op[pointer] !== OP.ADD || s.isImmediate(b[pointer]) || !claim(s, pointer, id, marking)) {
@@ -167,7 +174,7 @@ function farPointer(s: X64Lowering, pointer: number, offset: number): void {
   const base = s.reg(pointer);
   const { v } = s;
   const constant = v.newVreg(TY.I64);
-  const i = s.plain(P.CONST_I64, offset | 0, 0, 0);
+  const i = s.plain(P.CONST_I64, offset, 0, 0);
   v.operand(operandWord(constant, ROLE.DEF, CONSTRAINT.REG));
   s.end();
   v.vregRemat[constant] = i + 1;

@@ -3,7 +3,7 @@
  * alignments at their largest, fits a byte; a jump to the next instruction disappears. Shrinking never lengthens
  * another distance, so any number of passes leaves a valid choice.
  */
-import { type BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
+import { BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
 import { RELOC } from "../codegen/machine_code.ts";
 import { type Emission, KIND } from "./emission.ts";
 
@@ -39,25 +39,24 @@ function shrink(e: Emission): boolean {
   return changed;
 }
 
-// No-operations of 1 to 9 bytes, as the manual recommends them.
-const NOPS: readonly Uint8Array[] = [
-  [],
-  [0x90],
-  [0x66, 0x90],
-  [0x0f, 0x1f, 0x00],
-  [0x0f, 0x1f, 0x40, 0x00],
-  [0x0f, 0x1f, 0x44, 0x00, 0x00],
-  [0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
-  [0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00],
-  [0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
-  [0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
-].map((bytes) => Uint8Array.from(bytes));
+// No-operations of 1 to 9 bytes, as the manual recommends them: that of n bytes is at n × (n − 1) / 2.
+const NOPS = Uint8Array.from([
+  ...[0x90],
+  ...[0x66, 0x90],
+  ...[0x0f, 0x1f, 0x00],
+  ...[0x0f, 0x1f, 0x40, 0x00],
+  ...[0x0f, 0x1f, 0x44, 0x00, 0x00],
+  ...[0x66, 0x0f, 0x1f, 0x44, 0x00, 0x00],
+  ...[0x0f, 0x1f, 0x80, 0x00, 0x00, 0x00, 0x00],
+  ...[0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+  ...[0x66, 0x0f, 0x1f, 0x84, 0x00, 0x00, 0x00, 0x00, 0x00],
+]);
 
 function fillPadding(out: Uint8Array, at: number, count: number, code: boolean): number {
   while (count > 0) {
     const n = code ? Math.min(count, 9) : 1;
-    if (code) out.set(NOPS[n], at);
-    else out[at] = 0;
+    const first = (n * (n - 1)) >> 1;
+    for (let k = 0; k < n; k++) out[at + k] = code ? NOPS[first + k] : 0;
     at += n;
     count -= n;
   }
@@ -87,16 +86,17 @@ function writeBranch(out: Uint8Array, at: number, size: number, condition: numbe
   return at + size;
 }
 
-const FORMS: BranchForms<Emission> = {
-  jump: LONG_JUMP,
-  branch: LONG_BRANCH,
-  longestBranch: LONG_BRANCH,
-  unit: 1,
-  choose(e) {
+class X64BranchForms extends BranchForms<Emission> {
+  constructor() {
+    super(LONG_JUMP, LONG_BRANCH, LONG_BRANCH, 1);
+  }
+
+  override choose(e: Emission, _bytes: number): void {
     placeLabels(e);
     for (let pass = 0; pass < MAX_PASSES && shrink(e); pass++) placeLabels(e);
-  },
-  write(e, i, out, at) {
+  }
+
+  override write(e: Emission, i: number, out: Uint8Array, at: number): number {
     const x = e.fixupX[i], y = e.fixupY[i];
     switch (e.fixupKind[i]) {
       case KIND.JUMP:
@@ -112,10 +112,10 @@ const FORMS: BranchForms<Emission> = {
         e.code.addReloc(at, RELOC.IMAGE, x - y + 4);
         return at;
     }
-  },
-};
+  }
+}
 
 /** Appends the finished function to the image. */
 export function finish(e: Emission): void {
-  finishFunction(FORMS, e);
+  finishFunction(new X64BranchForms(), e);
 }

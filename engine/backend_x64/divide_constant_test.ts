@@ -3,7 +3,7 @@ import { equal } from "node:assert/strict";
 import { randomNumbers } from "../optimize/testing/random_functions.ts";
 import { compileIr } from "./testing/compile_ir.ts";
 import { CAN_RUN, NativeProcess } from "./testing/native_process.ts";
-import { signedMagic, unsignedMagic } from "../codegen/divide_constant.ts";
+import { type DivisionPlan, signedPlan, unsignedPlan } from "../codegen/divide_constant.ts";
 
 const DIVISORS = [
   3n,
@@ -62,9 +62,20 @@ function manyDivisors(): bigint[] {
   });
 }
 
+/** The halves of a 64-bit number. */
+function halves(d: bigint): [low: number, high: number] {
+  return [Number(BigInt.asIntN(32, d)), Number(BigInt.asIntN(32, d >> 32n))];
+}
+
+/** The multiplier without its 65th bit. */
+function multiplierOf({ low, high }: DivisionPlan): bigint {
+  return (BigInt(high >>> 0) << 32n) | BigInt(low >>> 0);
+}
+
 Deno.test("magic numbers give the quotient", () => {
   for (const d of [...DIVISORS, ...LARGE, ...HUGE, ...manyDivisors()]) {
-    const { before, multiplier, after, add } = unsignedMagic(d);
+    const plan = unsignedPlan(...halves(d));
+    const { before, after, add } = plan, multiplier = multiplierOf(plan);
     for (const n of dividends(d)) {
       const high = ((n >> BigInt(before)) * multiplier) >> 64n;
       const sum = add ? (((n - high) >> 1n) + high) >> BigInt(after - 1) : high >> BigInt(after);
@@ -78,7 +89,8 @@ Deno.test("magic numbers give the quotient", () => {
       ...manyDivisors().map((d) => d >> 1n).filter((d) => d > 2n && (d & (d - 1n)) !== 0n),
     ]
   ) {
-    const { multiplier, after, add } = signedMagic(d);
+    const plan = signedPlan(...halves(d));
+    const { after, add } = plan, multiplier = multiplierOf(plan);
     for (const bits of dividends(d)) {
       const n = BigInt.asIntN(64, bits);
       const high = ((n * BigInt.asIntN(64, multiplier)) >> 64n) + (add ? n : 0n);

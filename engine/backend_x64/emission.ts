@@ -5,7 +5,7 @@
 import type { Allocation } from "../codegen/allocation.ts";
 import { FIXUP, FunctionEmission, OUT_OF_LINE as SHARED } from "../codegen/emission.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import type { CodegenContext } from "../codegen/target.ts";
+import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { Assembler } from "./encoding.ts";
 
@@ -34,7 +34,7 @@ export const OUT_OF_LINE = {
 } as const;
 
 export class Emission extends FunctionEmission {
-  override readonly asm: Assembler = new Assembler(1 << 16);
+  readonly asm: Assembler;
   avx = false;
   /**
    * Flags set by the last instruction: those of register `flagsRegister` (its width `flagsWide`) compared with 0, valid
@@ -53,10 +53,15 @@ export class Emission extends FunctionEmission {
   tableFirst: number[] = [];
   tableTargets: number[] = [];
 
-  override begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
-    this.beginFunction(v, allocation, context, code);
-    this.avx = context.cpu.has("avx");
-    this.reuseFlags = context.optimizations["st-flags"];
+  constructor(asm: Assembler = new Assembler(1 << 16)) {
+    super(asm);
+    this.asm = asm;
+  }
+
+  override begin(v: VCode, allocation: Allocation, options: CodegenOptions, code: MachineCode): void {
+    this.beginFunction(v, allocation, options, code, options.elidesFrames);
+    this.avx = options.avx;
+    this.reuseFlags = options.reusesFlags;
     // From rsp to the return address.
     this.frame = allocation.slotOffset(allocation.slotCount);
     this.flagsAt = -1;
@@ -80,7 +85,7 @@ export class Emission extends FunctionEmission {
   }
 
   /** The position of a call just emitted is a return offset. */
-  override callSite(at: number, frame: number, cross = 0): void {
+  override callSite(at: number, frame: number, cross: number): void {
     this.recordCallSite(at, frame, cross);
   }
 

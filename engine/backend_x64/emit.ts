@@ -7,9 +7,9 @@ import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { mayMoveEarly } from "../codegen/hoisted_edge_moves.ts";
 import { emitFunctionBody } from "../codegen/emit_function.ts";
-import type { Emitter } from "../codegen/emitter.ts";
+import { Emitter } from "../codegen/emitter.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import type { CodegenContext } from "../codegen/target.ts";
+import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
@@ -32,60 +32,184 @@ import { finish } from "./branch_relaxation.ts";
 const RESERVED = 512;
 const PAGE = 4096;
 
-const EMITTER: Emitter<Emission> = {
-  filler: FILLER,
-  reserved: RESERVED,
-  prologue: emitPrologue,
-  row: emitRowOrCompare,
-  instruction: emitInstruction,
-  rematerialize: emitRematerialized,
-  leave: emitReturn,
-  division: integers.emitDivision,
-  copysign: floats.emitCopysign,
-  truncation: floats.emitTruncation,
-  bounds: integers.emitBounds,
-  checkIndex: integers.emitCheckIndex,
-  atomicLoop: atomics.emitAtomicLoop,
-  allocation: emitAllocation,
-  charge: calls.emitCharge,
-  poll: calls.emitPoll,
-  switch: emitSwitch,
-  call: calls.emitCall,
-  tailCall: calls.emitTailCall,
-  crossCall: calls.emitCrossCall,
-  crossTailCall: calls.emitCrossTailCall,
-  outOfFuel: calls.emitOutOfFuel,
-  slowBounds: integers.emitSlowBounds,
-  slowAllocation: emitSlowAllocation,
-  edits: emitEdits,
-  flags: (e, i) => emitFlags(e, i, e.v.firstOperand[i]),
-  branchOn: (e, _i, cc, label) => branchIf(e, cc, label),
-  movesEarly: (e, _i, back, other) => mayMoveEarly(e, back, other),
-  callTrap: calls.callTrap,
-  outOfLine: emitOutOfLine,
-  data: emitData,
-  finish,
-};
+export class X64Emitter extends Emitter<Emission> {
+  constructor() {
+    super(FILLER, RESERVED);
+  }
+
+  override prologue(e: Emission): void {
+    emitPrologue(e);
+  }
+
+  override row(e: Emission, i: number): void {
+    emitRowOrCompare(e, i);
+  }
+
+  override instruction(e: Emission, i: number, op: number): void {
+    emitInstruction(e, i, op);
+  }
+
+  override rematerialize(e: Emission, i: number, location: number): void {
+    emitRematerialized(e, i, location);
+  }
+
+  override leave(e: Emission): void {
+    emitReturn(e);
+  }
+
+  override division(e: Emission, i: number, op: number): void {
+    integers.emitDivision(e, i, op);
+  }
+
+  override copysign(e: Emission, i: number): void {
+    floats.emitCopysign(e, i);
+  }
+
+  override truncation(e: Emission, i: number, op: number): void {
+    floats.emitTruncation(e, i, op);
+  }
+
+  override bounds(e: Emission, i: number): void {
+    integers.emitBounds(e, i);
+  }
+
+  override checkIndex(e: Emission, i: number): void {
+    integers.emitCheckIndex(e, i);
+  }
+
+  override atomicLoop(e: Emission, i: number): void {
+    atomics.emitAtomicLoop(e, i);
+  }
+
+  override allocation(e: Emission, i: number): void {
+    emitAllocation(e, i);
+  }
+
+  override charge(e: Emission, i: number): void {
+    calls.emitCharge(e, i);
+  }
+
+  override poll(e: Emission, i: number): void {
+    calls.emitPoll(e, i);
+  }
+
+  override switchOn(e: Emission, ends: BlockEnds, i: number, first: number, n: number): void {
+    emitSwitch(e, ends, i, first, n);
+  }
+
+  override tailCall(e: Emission, i: number, op: number): void {
+    calls.emitTailCall(e, i, op);
+  }
+
+  override crossCall(e: Emission, i: number, landing: number, back: number): void {
+    calls.emitCrossCall(e, i, landing, back);
+  }
+
+  override crossTailCall(e: Emission): void {
+    calls.emitCrossTailCall(e);
+  }
+
+  override outOfFuel(e: Emission, i: number): void {
+    calls.emitOutOfFuel(e, i);
+  }
+
+  override slowBounds(e: Emission, i: number, back: number): void {
+    integers.emitSlowBounds(e, i, back);
+  }
+
+  override slowAllocation(e: Emission, i: number, back: number): void {
+    emitSlowAllocation(e, i, back);
+  }
+
+  override edits(e: Emission, first: number, end: number): void {
+    emitEdits(e, first, end);
+  }
+
+  override flags(e: Emission, i: number): number {
+    return emitFlags(e, i, e.v.firstOperand[i]);
+  }
+
+  override branchOn(e: Emission, _i: number, cc: number, label: number): void {
+    branchIf(e, cc, label);
+  }
+
+  override movesEarly(e: Emission, _i: number, back: number, other: number): boolean {
+    return mayMoveEarly(e, back, other);
+  }
+
+  override callTrap(e: Emission, at: number, code: number, frame: number): void {
+    calls.callTrap(e, at, code, frame);
+  }
+
+  override outOfLine(e: Emission, c: number): void {
+    emitOutOfLine(e, c);
+  }
+
+  override data(e: Emission): void {
+    emitData(e);
+  }
+
+  override finish(e: Emission): void {
+    finish(e);
+  }
+
+  override callTarget(e: Emission, kind: number, target: number): void {
+    calls.relative(e, X.CALL32, kind, target);
+  }
+
+  override jumpTarget(e: Emission, kind: number, target: number): void {
+    calls.relative(e, X.JMP32, kind, target);
+  }
+
+  override returnTo(e: Emission, after: number): void {
+    calls.returnTo(e, after);
+  }
+
+  override importRecord(e: Emission, index: number): void {
+    calls.loadImportRecord(e, index);
+  }
+
+  override branchForeign(e: Emission, label: number): void {
+    calls.branchForeign(e, label);
+  }
+
+  override callRecord(e: Emission): void {
+    calls.throughRecord(e, X.CALL_M);
+  }
+
+  override jumpRecord(e: Emission): void {
+    calls.throughRecord(e, X.JMP_M);
+  }
+
+  override callOwn(_e: Emission): boolean {
+    return false;
+  }
+
+  override mayFault(e: Emission, i: number, code: number): void {
+    e.trapSite(i, code, e.frame);
+  }
+}
 
 /** Emits defined function `index`. */
 export function emitFunction(
+  emitter: X64Emitter,
   e: Emission,
   ends: BlockEnds,
   v: VCode,
   allocation: Allocation,
-  context: CodegenContext,
+  options: CodegenOptions,
   code: MachineCode,
   index: number,
 ): void {
-  e.begin(v, allocation, context, code);
-  emitFunctionBody(EMITTER, e, ends, index, e.frame);
+  e.begin(v, allocation, options, code);
+  emitFunctionBody(emitter, e, ends, index, e.frame);
 }
 
 function emitPrologue(e: Emission): void {
-  const { asm, frame, context, v } = e;
+  const { asm, frame, options, v } = e;
   // Small leaf functions use the slack below the limit.
   if (v.hasCalls || frame > STACK_SLACK / 2) {
-    if (context.stackFence) {
+    if (options.stackFence) {
       if (frame <= STACK_SLACK / 2) rm(e, X.CMP64_R, RSP, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
       else {
         emitMemory(asm, X.LEA64, SCRATCH, asm.based(RSP, -frame));

@@ -48,7 +48,7 @@ export function emitSlowAllocation(e: Emission, i: number, back: number): void {
   if ((v.aux[i] & 1) !== 0) rr(e, X.MOV64_L, SCRATCH, e.register(o + 3));
   else emitConstant(asm, SCRATCH, v.imm[i], 0);
   relative(e, X.CALL32, RELOC.STUB, STUB.ALLOCATE);
-  e.callSite(i, e.frame);
+  e.callSite(i, e.frame, 0);
   rr(e, X.MOV64_L, e.register(o), SCRATCH);
   e.jump(back);
 }

@@ -14,12 +14,10 @@ import { MEMORY_BASE, RAX, RSP, SCRATCH } from "./registers.ts";
 const LOAD_ROWS = [X.MOVZX32_8, X.MOVZX32_16, X.MOV32_L, X.MOV64_L];
 const CMPXCHG_ROWS = [X.CMPXCHG8_M, X.CMPXCHG16_M, X.CMPXCHG32_M, X.CMPXCHG64_M];
 
-/** Row on 32-bit registers of a bitwise operation; the next is the one on 64 bits. */
-const BITWISE_ROWS: Readonly<Record<number, number>> = {
-  [OP.AND]: X.AND32_R,
-  [OP.OR]: X.OR32_R,
-  [OP.XOR]: X.XOR32_R,
-};
+/** Row on registers of bitwise operation `op`, on 64 bits if `wide` is 1. */
+function bitwiseRow(op: number, wide: number): number {
+  return (op === OP.AND ? X.AND32_R : op === OP.OR ? X.OR32_R : X.XOR32_R) + wide;
+}
 
 /** P.ATOMIC_LOOP: rax = [m], then [m] = rax op value, until [m] was still rax. */
 export function emitAtomicLoop(e: Emission, i: number): void {
@@ -49,7 +47,7 @@ export function emitAtomicLoop(e: Emission, i: number): void {
   const again = e.newLabel();
   e.bind(again);
   rr(e, X.MOV64_L, temp, RAX);
-  rr(e, BITWISE_ROWS[v.imm[i] & 0xff] + (width === 3 ? 1 : 0), temp, value);
+  rr(e, bitwiseRow(v.imm[i] & 0xff, width === 3 ? 1 : 0), temp, value);
   emitRegister(asm, X.LOCK, 0, 0, 0, 0, 0);
   emitMemory(asm, CMPXCHG_ROWS[width], temp, asm.indexed(base, index, scale, disp));
   e.branch(CC.NE, again);

@@ -1,8 +1,7 @@
 /**
- * Emission of calls for x64: the instructions for codegen/emit_calls.ts, calls into other instances, tail calls,
+ * Emission of calls for x64: the instructions that codegen/emit_calls.ts needs, calls into other instances, tail calls,
  * charges of fuel and polls.
  */
-import { type CallForms, emitCallForms } from "../codegen/emit_calls.ts";
 import { CONTEXT, MEMORY, RECORD, THREAD } from "../abi/context_layout.ts";
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { TRAP } from "../base/traps.ts";
@@ -22,14 +21,9 @@ export function relative(e: Emission, row: number, kind: number, target: number)
 
 /** Loads memory 0 of the context into its registers; the length only when code of this module uses it. */
 function reloadMemory(e: Emission, length: boolean): void {
-  const at = e.context.layout.memoriesOffset;
+  const at = e.options.memoriesOffset;
   rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, at + MEMORY.BASE);
   if (length) rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, at + MEMORY.LENGTH);
-}
-
-/** Address of the record that the context embeds for import `index`. */
-function importRecord(e: Emission, index: number): number {
-  return e.context.layout.importsOffset + index * RECORD.SIZE;
 }
 
 export function dropFrame(e: Emission): void {
@@ -42,25 +36,27 @@ export function callTrap(e: Emission, at: number, code: number, frame: number): 
   e.trapSite(at, code, frame);
 }
 
-const FORMS: CallForms<Emission> = {
-  call: (e, kind, target) => relative(e, X.CALL32, kind, target),
-  jump: (e, kind, target) => relative(e, X.JMP32, kind, target),
-  returnTo(e, after) {
-    leaLabel(e, SCRATCH, after);
-    emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
-  },
-  importRecord: (e, index) => rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, importRecord(e, index)),
-  branchForeign(e, label) {
-    rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
-    e.branch(CC.NE, label);
-  },
-  callRecord: (e) => emitMemory(e.asm, X.CALL_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE)),
-  jumpRecord: (e) => emitMemory(e.asm, X.JMP_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE)),
-  mayFault: (e, i, code) => e.trapSite(i, code, e.frame),
-};
+/** Makes label `after` the return address of the jump that follows. */
+export function returnTo(e: Emission, after: number): void {
+  leaLabel(e, SCRATCH, after);
+  emitRegister(e.asm, X.PUSH, SCRATCH, 0, 0, 0, 0);
+}
 
-export function emitCall(e: Emission, i: number, op: number): void {
-  emitCallForms(FORMS, e, i, op);
+/** Puts the address of the record that the context embeds for import `index` into the record register. */
+export function loadImportRecord(e: Emission, index: number): void {
+  const at = e.options.importsOffset + index * RECORD.SIZE;
+  rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, at);
+}
+
+/** Branches to `label` unless the record belongs to the context. */
+export function branchForeign(e: Emission, label: number): void {
+  rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
+  e.branch(CC.NE, label);
+}
+
+/** Calls, or jumps to, the record's code by `row`. */
+export function throughRecord(e: Emission, row: number): void {
+  emitMemory(e.asm, row, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
 }
 
 /**
@@ -69,7 +65,7 @@ export function emitCall(e: Emission, i: number, op: number): void {
  */
 function handFuelOver(e: Emission): void {
   rm(e, X.MOV64_L, SCRATCH, CONTEXT_REGISTER, CONTEXT.THREAD);
-  rm(e, e.context.fuel === true ? X.MOV64_S : X.MOV64_L, FUEL, SCRATCH, THREAD.FUEL);
+  rm(e, e.options.fuel ? X.MOV64_S : X.MOV64_L, FUEL, SCRATCH, THREAD.FUEL);
 }
 
 /**
@@ -77,7 +73,7 @@ function handFuelOver(e: Emission): void {
  * THREAD.FUEL. Moves it to the one of the two that this code uses.
  */
 function takeFuelBack(e: Emission): void {
-  const metered = e.context.fuel === true;
+  const metered = e.options.fuel;
   const done = e.newLabel();
   rm(e, X.CMP32_I, 0, CONTEXT_REGISTER, CONTEXT.METERED);
   e.branch(metered ? CC.NE : CC.E, done);
@@ -92,7 +88,7 @@ function switchContext(e: Emission): void {
   emitRegister(e.asm, X.PUSH, CONTEXT_REGISTER, 0, 0, 0, 0);
   rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
-  emitMemory(e.asm, X.CALL_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
+  throughRecord(e, X.CALL_M);
 }
 
 function restoreContext(e: Emission): void {
@@ -100,7 +96,7 @@ function restoreContext(e: Emission): void {
   emitRegister(e.asm, X.POP, CONTEXT_REGISTER, 0, 0, 0, 0);
   // The caller of a tail call may use explicit bounds even if this code does not, but then it is of this module, whose
   // own mode decides.
-  reloadMemory(e, e.context.explicitBounds);
+  reloadMemory(e, e.options.explicitBounds);
 }
 
 /**
@@ -124,12 +120,11 @@ export function emitTailCall(e: Emission, i: number, op: number): void {
     return;
   }
   if (op === P.TAIL_CALL_IMPORT) {
-    rm(e, X.LEA64, RECORD_REGISTER, CONTEXT_REGISTER, importRecord(e, target));
+    loadImportRecord(e, target);
   } else if (v.aux[i] !== 0) e.trapSite(i, v.aux[i], e.frame);
-  rm(e, X.CMP64_M, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
-  e.branch(CC.NE, e.outOfLine(OUT_OF_LINE.CROSS_TAIL_CALL, i, 0, 0));
+  branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_TAIL_CALL, i, 0, 0));
   dropFrame(e);
-  emitMemory(e.asm, X.JMP_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
+  throughRecord(e, X.JMP_M);
 }
 
 /**
@@ -148,7 +143,7 @@ export function emitCrossTailCall(e: Emission): void {
   e.bind(there);
   rm(e, X.MOV64_L, CONTEXT_REGISTER, RECORD_REGISTER, RECORD.CONTEXT);
   reloadMemory(e, true);
-  emitMemory(e.asm, X.JMP_M, 0, e.asm.based(RECORD_REGISTER, RECORD.CODE));
+  throughRecord(e, X.JMP_M);
 }
 
 /**
@@ -183,8 +178,8 @@ export function emitPoll(e: Emission, i: number): void {
   emitMemory(e.asm, X.MOV32_L, SCRATCH, e.asm.ripRelative());
   e.fixupFrom(e.asm.ripAt, KIND.RELOCATION, RELOC.POLL_PAGE, 0, 0, 0);
   // The memory may grow while the guest is parked here, and resuming restores the old length to the register.
-  if (e.context.explicitBounds) {
-    rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, e.context.layout.memoriesOffset + MEMORY.LENGTH);
+  if (e.options.explicitBounds) {
+    rm(e, X.MOV64_L, MEMORY_LENGTH, CONTEXT_REGISTER, e.options.memoriesOffset + MEMORY.LENGTH);
   }
 }
 

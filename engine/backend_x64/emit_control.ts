@@ -31,7 +31,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   if (!total) {
     ri(e, X.CMP32_I, index, last);
     e.branch(CC.AE, edgeLabel(e, ends, v.succ[first + last]));
-    if (e.context.optimizations["mask-tables"]) {
+    if (e.options.masksTables) {
       // The carry is that of the compare, not of its prediction: no word behind the table is jumped by.
       rr(e, X.SBB32_R, temp, temp);
       rr(e, X.AND32_R, temp, index);
@@ -52,7 +52,7 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
 /** Pool constants and jump tables, after the function's code: largest alignment first. */
 export function emitData(e: Emission): void {
   const { asm } = e;
-  e.placePool((word) => asm.int32(word));
+  e.placePool();
   for (let t = 0; t < e.tableLabel.length; t++) {
     const end = t + 1 < e.tableLabel.length ? e.tableFirst[t + 1] : e.tableTargets.length;
     e.fixup(KIND.ALIGN, 4, 0, 0, 0);
@@ -60,7 +60,7 @@ export function emitData(e: Emission): void {
     for (let k = e.tableFirst[t]; k < end; k++) {
       asm.reserve(32);
       e.fixup(KIND.DIFFERENCE, e.tableTargets[k], e.tableLabel[t], 0, 0);
-      asm.int32(0);
+      asm.word(0);
     }
   }
 }

@@ -2,6 +2,7 @@
  * Emission of integer operations that take several instructions: constants, division with its checks, bit counts on
  * CPUs without the instructions for them, explicit bounds checks.
  */
+import { highWord, lowWord, unsigned } from "../base/numbers.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { DIVISION_CHECK } from "../ir/ops.ts";
 import { TRAP } from "../base/traps.ts";
@@ -70,16 +71,15 @@ export function emitPopulation(e: Emission, i: number): void {
   const d = e.register(v.firstOperand[i]);
   const x = e.register(v.firstOperand[i] + 1);
   const mask = e.register(v.firstOperand[i] + 2);
-  const high = (bits: number) => wide === 1 ? bits : 0;
   // d = x − ((x >> 1) & 0x55…)
-  emitConstant(asm, mask, 0x55555555, high(0x55555555));
+  emitConstant(asm, mask, 0x55555555, wide * 0x55555555);
   rr(e, X.MOV32_L + wide, SCRATCH, x);
   ri(e, X.SHR32_I + wide, SCRATCH, 1);
   rr(e, X.AND32_R + wide, SCRATCH, mask);
   rr(e, X.MOV32_L + wide, d, x);
   rr(e, X.SUB32_R + wide, d, SCRATCH);
   // d = (d & 0x33…) + ((d >> 2) & 0x33…)
-  emitConstant(asm, mask, 0x33333333, high(0x33333333));
+  emitConstant(asm, mask, 0x33333333, wide * 0x33333333);
   rr(e, X.MOV32_L + wide, SCRATCH, d);
   ri(e, X.SHR32_I + wide, SCRATCH, 2);
   rr(e, X.AND32_R + wide, SCRATCH, mask);
@@ -89,10 +89,10 @@ export function emitPopulation(e: Emission, i: number): void {
   rr(e, X.MOV32_L + wide, SCRATCH, d);
   ri(e, X.SHR32_I + wide, SCRATCH, 4);
   rr(e, X.ADD32_R + wide, d, SCRATCH);
-  emitConstant(asm, mask, 0x0f0f0f0f, high(0x0f0f0f0f));
+  emitConstant(asm, mask, 0x0f0f0f0f, wide * 0x0f0f0f0f);
   rr(e, X.AND32_R + wide, d, mask);
   // The top byte of d × 0x01… is the sum of all bytes.
-  emitConstant(asm, mask, 0x01010101, high(0x01010101));
+  emitConstant(asm, mask, 0x01010101, wide * 0x01010101);
   rr(e, X.IMUL32_R + wide, d, mask);
   ri(e, X.SHR32_I + wide, d, wide === 1 ? 56 : 24);
 }
@@ -102,25 +102,24 @@ export function emitBounds(e: Emission, i: number): void {
   const { v, asm } = e;
   const aux = v.aux[i];
   const memory = aux >>> 8;
-  const shared = e.context.sharedMemories?.[memory] === true;
+  const shared = e.options.isShared(memory);
   const back = shared ? e.newLabel() : 0;
   const fail = shared ? e.outOfLine(OUT_OF_LINE.BOUNDS, i, 0, back) : e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS);
   if ((aux & 2) === 0) {
     const address = e.register(v.firstOperand[i]);
-    const offset = v.imm[i] >>> 0;
-    const extent = offset + v.disp[i];
+    const extent = unsigned(v.imm[i]) + unsigned(v.disp[i]);
     const wide = (aux & 1) !== 0;
-    if (!wide && extent <= 0x7fffffff) {
-      rm(e, X.LEA64, SCRATCH, address, extent);
+    if (!wide && highWord(extent) === 0 && lowWord(extent) >= 0) {
+      rm(e, X.LEA64, SCRATCH, address, lowWord(extent));
     } else {
       // The extent has 33 bits at most.
-      emitConstant(asm, SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
+      emitConstant(asm, SCRATCH, lowWord(extent), highWord(extent));
       rr(e, X.ADD64_R, SCRATCH, address);
       if (wide) e.branch(CC.B, shared ? e.trap(i, TRAP.MEMORY_OUT_OF_BOUNDS) : fail);
     }
   }
   // With guard pages the register of the length may hold other values.
-  const pinned = memory === 0 && e.context.explicitBounds;
+  const pinned = memory === 0 && e.options.explicitBounds;
   e.branch(compareLength(e, i, pinned ? MEMORY_LENGTH : -1), fail);
   if (shared) e.bind(back);
 }
@@ -170,7 +169,7 @@ export function emitCheckIndex(e: Emission, i: number): void {
 }
 
 function memoryAt(e: Emission, memory: number): number {
-  return e.context.layout.memoriesOffset + memory * MEMORY.SIZE;
+  return e.options.memoriesOffset + memory * MEMORY.SIZE;
 }
 
 /**
@@ -180,10 +179,10 @@ function memoryAt(e: Emission, memory: number): number {
 export function emitSlowBounds(e: Emission, i: number, back: number): void {
   const memory = e.v.aux[i] >>> 8;
   // The base of memory 0 is in the context, too: its register can serve in between.
-  rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, e.context.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);
+  rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, e.options.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE);
   rm(e, X.MOV64_L, MEMORY_BASE, MEMORY_BASE, 0);
   rm(e, X.MOV64_S, MEMORY_BASE, CONTEXT_REGISTER, memoryAt(e, memory) + MEMORY.LENGTH);
-  if (memory === 0 && e.context.explicitBounds) rr(e, X.MOV64_L, MEMORY_LENGTH, MEMORY_BASE);
+  if (memory === 0 && e.options.explicitBounds) rr(e, X.MOV64_L, MEMORY_LENGTH, MEMORY_BASE);
   const outside = compareLength(e, i, MEMORY_BASE);
   rm(e, X.MOV64_L, MEMORY_BASE, CONTEXT_REGISTER, memoryAt(e, 0) + MEMORY.BASE);
   e.branch(outside ^ 1, back);

@@ -9,12 +9,11 @@ import { STUB } from "../codegen/machine_code.ts";
 import { TY } from "../ir/types.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { emitConstant, emitMemory, emitRegister, NO_REGISTER } from "./encoding.ts";
+import { instructionRow, needRow } from "./expand_rows.ts";
 import {
   ACCESS,
   FIELD,
-  instructionRow,
   MAX_OPERANDS,
-  needRow,
   ROW_ACCESSES,
   ROW_COUNT,
   ROW_FIELDS,

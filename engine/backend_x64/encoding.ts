@@ -9,9 +9,9 @@
  * Intel SDM volume 2, chapter 2.
  */
 import { CodeBuffer } from "../codegen/code_buffer.ts";
+import { needRow } from "./expand_rows.ts";
 import {
   MAP,
-  needRow,
   ROW_BYTE_REGISTERS,
   ROW_DIGIT,
   ROW_HAS_MODRM,
@@ -67,15 +67,6 @@ export class Assembler extends CodeBuffer {
 
   byte(value: number): void {
     this.buffer[this.at++] = value;
-  }
-
-  int32(value: number): void {
-    const { buffer, at } = this;
-    buffer[at] = value;
-    buffer[at + 1] = value >> 8;
-    buffer[at + 2] = value >> 16;
-    buffer[at + 3] = value >> 24;
-    this.at = at + 4;
   }
 
   /** Overwrites the 32-bit word at `position`. */
@@ -180,11 +171,12 @@ export function emitMemory(
   asm: Assembler,
   row: number,
   reg: number,
-  { base, index, scale, disp }: Address,
+  address: Address,
   imm = 0,
   vvvv = 0,
   extra = 0,
 ): void {
+  const { base, index, scale, disp } = address;
   needRow(row);
   if (ROW_SHORT[row] !== 0 && imm << 24 >> 24 === imm) row = ROW_SHORT[row];
   const digit = ROW_DIGIT[row];
@@ -238,7 +230,7 @@ export function emitConstant(asm: Assembler, reg: number, low: number, high: num
     emitRegister(asm, X.MOVABS, reg, 0, 0, 0, 0);
     // The row's eight-byte immediate was written as one word of zeros.
     asm.at -= 4;
-    asm.int32(low);
-    asm.int32(high);
+    asm.word(low);
+    asm.word(high);
   }
 }

@@ -28,8 +28,9 @@ function mayTrap(s: X64Lowering, id: number): boolean {
  * Whether a load that can trap may be part of the instruction that `user` becomes. An instruction has one wasm
  * position, so the load must have that of the explicit trap into which `user` is folded, if there is one.
  */
-function sharesPosition({ f: { pos, site }, trapUser }: X64Lowering, id: number, user: number): boolean {
-  const trap = trapUser[user];
+function sharesPosition(s: X64Lowering, id: number, user: number): boolean {
+  const { f: { pos, site } } = s;
+  const trap = s.trapUser[user];
   return trap === 0 || (pos[id] === pos[trap] && site[id] === site[trap]);
 }
 

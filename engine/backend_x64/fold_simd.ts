@@ -7,7 +7,7 @@ import { SHAPE, TY } from "../ir/types.ts";
 import { fold } from "../codegen/folding.ts";
 import { canMoveTo, foldLoad } from "./fold_loads.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
-import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW } from "./vector_rows.ts";
+import { BINARY_ROW, EXCHANGED, invertedComparison, readsHalf, UNARY_ROW } from "./vector_rows.ts";
 
 /** Folds an unsigned load of a narrow lane into `id`. */
 function foldNarrow(s: X64Lowering, load: number, id: number, op: number): void {
@@ -67,7 +67,7 @@ export function foldVector(s: X64Lowering, id: number): void {
   }
   const unary = UNARY_ROW[o * 8 + shape];
   if (unary !== 0) {
-    if (!READS_HALF.has(unary)) {
+    if (!readsHalf(unary)) {
       if (s.avx) foldLoad(s, a[id], id, TY.V128);
       return;
     }

@@ -8,7 +8,8 @@
  * match the same shapes again.
  */
 import { canMoveTo, foldLoad, isLowHalf, keepsWidth } from "./fold_loads.ts";
-import { applyFoldRules, foldRules, operationRange } from "../codegen/folding.ts";
+import { foldRules, operationRange } from "../codegen/fold_rules.ts";
+import { applyFoldRules, type FoldRule } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isIntegerCompare } from "../codegen/folding.ts";
 import { commutes, OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
@@ -19,7 +20,7 @@ import { foldStoredLane, foldVector } from "./fold_simd.ts";
 /** Folds load `id` of type `ty` into `user`, a float operation, as a memory operand (key vex-float-mem with AVX). */
 function foldFloatLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
   if (!s.floatMemory || !foldLoad(s, id, user, ty)) return false;
-  if (s.avx) s.count("vex-float-mem");
+  if (s.avx) s.options.counts.floatMemory++;
   return true;
 }
 
@@ -40,7 +41,7 @@ function foldCondition(s: X64Lowering, id: number, user: number): void {
     else if (s.flags && s.uses[id] === s.conditionUses[id] && s.uses[id] <= 3 && s.blockOf[id] === s.blockOf[user]) {
       if (s.folded[id] === 0) {
         s.folded[id] = FOLD.REPEATED;
-        s.count("st-flags");
+        s.options.counts.reusedFlags++;
       }
     }
   } else if (o === OP.VANY_TRUE || o === OP.VALL_TRUE) {
@@ -136,7 +137,7 @@ function foldStoredCompare(s: X64Lowering, store: number): void {
   if (!s.storeFlags || s.op[store] !== OP.STORE8 || !isIntegerCompare(s.op[value]) || s.imm[store] < 0) return;
   if (s.uses[value] !== 1 || s.folded[value] !== 0 || s.blockOf[value] !== s.blockOf[store]) return;
   fold(s, value, store, FOLD.CONDITION);
-  s.count("store8-flags");
+  s.options.counts.storedConditions++;
 }
 
 function foldWraps(s: X64Lowering, id: number): void {
@@ -194,30 +195,82 @@ function foldStore(s: X64Lowering, id: number): void {
   foldAddress(s, id, true);
 }
 
-const RULES = foldRules<X64Lowering>([
-  [operationRange(OP.LOAD, OP.LOAD32_U), (s, id) => foldAddress(s, id, true)],
-  [operationRange(OP.ATOMIC_LOAD, OP.ATOMIC_XCHG), (s, id) => foldAddress(s, id, true)],
+function foldAccess(s: X64Lowering, id: number): void {
+  foldAddress(s, id, true);
+}
+
+function foldClz(s: X64Lowering, id: number): void {
+  if (s.lzcnt) foldOwnLoad(s, id);
+}
+
+function foldCtz(s: X64Lowering, id: number): void {
+  if (s.bmi1) foldOwnLoad(s, id);
+}
+
+function foldPopcnt(s: X64Lowering, id: number): void {
+  if (s.popcnt) foldOwnLoad(s, id);
+}
+
+function foldOperandWrap(s: X64Lowering, id: number): void {
+  foldWrap(s, s.a[id], id);
+}
+
+function foldSignExtension(s: X64Lowering, id: number): void {
+  if (!foldLoad(s, s.a[id], id, TY.I32)) foldWrap(s, s.a[id], id);
+}
+
+function foldTruncation(s: X64Lowering, id: number): void {
+  if (s.folded[id] === FOLD.NO && !keepsWidth(s, s.a[id])) foldLoad(s, s.a[id], id, TY.I64);
+}
+
+function foldComparison(s: X64Lowering, id: number): void {
+  if (s.folded[id] !== FOLD.REPEATED) foldIntegerCompare(s, id);
+}
+
+function foldFloatRight(s: X64Lowering, id: number): void {
+  foldFloatLoad(s, s.b[id], id, s.ty[id]);
+}
+
+function foldFloatUnary(s: X64Lowering, id: number): void {
+  foldFloatLoad(s, s.a[id], id, s.ty[id]);
+}
+
+/** Folds a load of the other float type into a conversion between them. */
+function foldFloatConversion(s: X64Lowering, id: number): void {
+  foldFloatLoad(s, s.a[id], id, s.op[id] === OP.FDEMOTE ? TY.F64 : TY.F32);
+}
+
+function foldSelect(s: X64Lowering, id: number): void {
+  foldCondition(s, s.c[id], id);
+}
+
+function foldBranch(s: X64Lowering, id: number): void {
+  foldCondition(s, s.a[id], id);
+}
+
+const RULES: readonly FoldRule<X64Lowering>[] = foldRules<X64Lowering>([
+  [operationRange(OP.LOAD, OP.LOAD32_U), foldAccess],
+  [operationRange(OP.ATOMIC_LOAD, OP.ATOMIC_XCHG), foldAccess],
   [[OP.STORE, OP.STORE8, OP.STORE16, OP.STORE32], foldStore],
   [[OP.ADD, OP.MUL, OP.AND, OP.OR, OP.XOR], foldArithmetic],
   [[OP.SUB], foldDifference],
   [[OP.SHL, OP.SHR_S, OP.SHR_U], foldShift],
   [[OP.ROTL, OP.ROTR], foldRotation],
-  [[OP.CLZ], (s, id) => s.lzcnt && foldOwnLoad(s, id)],
-  [[OP.CTZ], (s, id) => s.bmi1 && foldOwnLoad(s, id)],
-  [[OP.POPCNT], (s, id) => s.popcnt && foldOwnLoad(s, id)],
-  [[OP.EXTEND8_S, OP.EXTEND16_S], (s, id) => foldWrap(s, s.a[id], id)],
-  [[OP.EXTEND_S], (s, id) => foldLoad(s, s.a[id], id, TY.I32) || foldWrap(s, s.a[id], id)],
-  [[OP.WRAP], (s, id) => s.folded[id] === FOLD.NO && !keepsWidth(s, s.a[id]) && foldLoad(s, s.a[id], id, TY.I64)],
-  [operationRange(OP.EQ, OP.GE_U), (s, id) => s.folded[id] !== FOLD.REPEATED && foldIntegerCompare(s, id)],
+  [[OP.CLZ], foldClz],
+  [[OP.CTZ], foldCtz],
+  [[OP.POPCNT], foldPopcnt],
+  [[OP.EXTEND8_S, OP.EXTEND16_S], foldOperandWrap],
+  [[OP.EXTEND_S], foldSignExtension],
+  [[OP.WRAP], foldTruncation],
+  [operationRange(OP.EQ, OP.GE_U), foldComparison],
   [[OP.FADD, OP.FMUL], foldCommutingFloat],
-  [[OP.FSUB, OP.FDIV], (s, id) => foldFloatLoad(s, s.b[id], id, s.ty[id])],
-  [[OP.FSQRT, OP.FCEIL, OP.FFLOOR, OP.FTRUNC, OP.FNEAREST], (s, id) => foldFloatLoad(s, s.a[id], id, s.ty[id])],
-  [[OP.FDEMOTE], (s, id) => foldFloatLoad(s, s.a[id], id, TY.F64)],
-  [[OP.FPROMOTE], (s, id) => foldFloatLoad(s, s.a[id], id, TY.F32)],
+  [[OP.FSUB, OP.FDIV], foldFloatRight],
+  [[OP.FSQRT, OP.FCEIL, OP.FFLOOR, OP.FTRUNC, OP.FNEAREST], foldFloatUnary],
+  [[OP.FDEMOTE, OP.FPROMOTE], foldFloatConversion],
   [[OP.CONVERT_S, OP.BITCAST], foldOperandLoad],
   [[OP.FEQ, OP.FNE, OP.FGT, OP.FGE, OP.FLT, OP.FLE], foldFloatCompare],
-  [[OP.SELECT], (s, id) => foldCondition(s, s.c[id], id)],
-  [[OP.BRANCH], (s, id) => foldCondition(s, s.a[id], id)],
+  [[OP.SELECT], foldSelect],
+  [[OP.BRANCH], foldBranch],
   [[OP.TRAP_IF], foldTrapCondition],
   [operationRange(OP.VSPLAT, OP.VBITSELECT), foldVector],
 ]);
@@ -227,7 +280,7 @@ const FINISHED = (1 << FOLD.MEMORY) | (1 << FOLD.ADDRESS) | (1 << FOLD.CONDITION
 
 /** Folds values into their users (backward sweep). */
 export function markFolds(s: X64Lowering): void {
-  applyFoldRules(s, RULES, FINISHED);
+  applyFoldRules<X64Lowering>(s, RULES, FINISHED);
 }
 
 function foldArithmetic(s: X64Lowering, id: number): void {

@@ -2,10 +2,9 @@
  * The lowering context of x64: codegen/lowering_context.ts, plus CPU features and the source operand, which may be a
  * register, a stack slot or memory.
  */
-import type { TargetHooks } from "../codegen/lowering_context.ts";
+import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { FOLDING, LoweringContext } from "../codegen/lowering_context.ts";
-import type { CodegenContext } from "../codegen/target.ts";
 import { CONSTRAINT, operandWord, ROLE, type VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
@@ -23,11 +22,26 @@ export const FOLD = {
   CONDITION: 5,
 } as const;
 
-export class X64Lowering extends LoweringContext {
-  constructor(readonly lowering: TargetHooks) {
-    super();
-  }
+/** A compare: its row, immediate, condition and register; the source operand is in the lowering context. */
+class ResolvedCompare {
+  row = 0;
+  imm = 0;
+  cc = 0;
+  register = 0;
+  sourceFirst = false;
+  hasRegister = false;
+}
 
+/** The lanes of a shuffle as bytes; as lanes of 2 and 4 bytes while `whole2` and `whole4` hold. */
+class ShuffleLanes {
+  readonly lanes: Uint8Array = new Uint8Array(16);
+  readonly lanes2: Uint8Array = new Uint8Array(8);
+  readonly lanes4: Uint8Array = new Uint8Array(4);
+  whole2 = false;
+  whole4 = false;
+}
+
+export abstract class X64Lowering extends LoweringContext {
   // CPU features and switches, resolved once per function.
   avx = false;
   avx2 = false;
@@ -43,16 +57,10 @@ export class X64Lowering extends LoweringContext {
   storeFlags = true;
 
   /** The compare that `resolveCondition` chose last (select_compare.ts). */
-  readonly compare = { row: 0, imm: 0, cc: 0, register: 0, sourceFirst: false, hasRegister: false };
+  readonly compare: ResolvedCompare = new ResolvedCompare();
 
-  /** The lanes of the shuffle being matched, as bytes; as lanes of 2 and 4 bytes while `whole2` and `whole4` hold. */
-  readonly shuffle = {
-    lanes: new Uint8Array(16),
-    lanes2: new Uint8Array(8),
-    lanes4: new Uint8Array(4),
-    whole2: false,
-    whole4: false,
-  };
+  /** The shuffle being matched. */
+  readonly shuffle: ShuffleLanes = new ShuffleLanes();
 
   // The source operand that `source` or `address` resolved last.
   mode = 0;
@@ -71,23 +79,20 @@ export class X64Lowering extends LoweringContext {
   /** Whether the source register may be a stack slot. */
   any = true;
 
-  begin(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
-    this.beginFunction(f, v, context, code);
-    const cpu = context.cpu;
-    this.avx = cpu.has("avx");
-    this.avx2 = this.avx && cpu.has("avx2");
-    this.bmi1 = cpu.has("bmi1");
-    this.bmi2 = cpu.has("bmi2");
-    this.lzcnt = cpu.has("lzcnt");
-    this.popcnt = cpu.has("popcnt");
-    this.rorx = this.bmi2 && context.optimizations["bmi2-rorx"];
-    const switches = context.optimizations;
-    this.affineLea = switches["affine-lea"];
-    this.commute = switches["commute-self-update"];
-    // Only the three-operand forms gain from a memory operand.
-    this.floatMemory = !this.avx || switches["vex-float-mem"];
-    this.flags = switches["st-flags"];
-    this.storeFlags = switches["store8-flags"];
+  begin(f: IrFunction, v: VCode, options: CodegenOptions, code: MachineCode): void {
+    this.beginFunction(f, v, options, code);
+    this.avx = options.avx;
+    this.avx2 = options.avx2;
+    this.bmi1 = options.bmi1;
+    this.bmi2 = options.bmi2;
+    this.lzcnt = options.lzcnt;
+    this.popcnt = options.popcnt;
+    this.rorx = options.immediateRotations;
+    this.affineLea = options.affineLea;
+    this.commute = options.commutesUpdates;
+    this.floatMemory = options.floatMemory;
+    this.flags = options.reusesFlags;
+    this.storeFlags = options.storesConditions;
   }
 
   /** The VEX form of a legacy row if the CPU has AVX, else the row itself. */

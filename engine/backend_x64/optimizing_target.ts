@@ -5,15 +5,17 @@ import { functionBackend, type FunctionBackendParts } from "../codegen/function_
 import type { OptimizingTarget } from "../codegen/target.ts";
 import { disassemble, listCode } from "./disassemble.ts";
 import { Emission } from "./emission.ts";
-import { emitFunction } from "./emit.ts";
-import { newLowering, selectFunction } from "./select.ts";
+import { emitFunction, X64Emitter } from "./emit.ts";
+import { selectFunction, X64Selection } from "./select.ts";
 import { X64 } from "./target.ts";
 
-const PARTS: FunctionBackendParts<ReturnType<typeof newLowering>, Emission> = {
-  newLowering,
+const PARTS: FunctionBackendParts<X64Selection, { emitter: X64Emitter; emission: Emission }> = {
+  elideKey: "frame-elide",
+  newLowering: () => new X64Selection(),
   select: selectFunction,
-  newEmission: () => new Emission(),
-  emit: emitFunction,
+  newEmission: () => ({ emitter: new X64Emitter(), emission: new Emission() }),
+  emit: ({ emitter, emission }, ends, v, allocation, options, code, index) =>
+    emitFunction(emitter, emission, ends, v, allocation, options, code, index),
 };
 
 export const OPTIMIZING_X64: OptimizingTarget = {

@@ -14,7 +14,7 @@ import { foldAddress, plainAddress } from "./addressing.ts";
 import { X } from "./instructions.ts";
 import { AUX_LOCK, MODE, P } from "./machine_ops.ts";
 import { RAX } from "./registers.ts";
-import { MODIFY_ROWS } from "./select_memory.ts";
+import { modifyRow } from "./select_memory.ts";
 import type { X64Lowering } from "./lowering_context.ts";
 
 // Rows by width.
@@ -22,13 +22,20 @@ const LOAD_ROWS = [X.MOVZX32_8, X.MOVZX32_16, X.MOV32_L, X.MOV64_L];
 const EXCHANGE_ROWS = [X.XCHG8, X.XCHG16, X.XCHG32, X.XCHG64];
 const ADD_ROWS = [X.XADD8_M, X.XADD16_M, X.XADD32_M, X.XADD64_M];
 
-const MODIFIED_BY: Readonly<Record<number, number>> = {
-  [OP.ATOMIC_ADD]: OP.ADD,
-  [OP.ATOMIC_SUB]: OP.SUB,
-  [OP.ATOMIC_AND]: OP.AND,
-  [OP.ATOMIC_OR]: OP.OR,
-  [OP.ATOMIC_XOR]: OP.XOR,
-};
+/** The operation that atomic operation `op` applies. */
+function modifiedBy(op: number): number {
+  switch (op) {
+    case OP.ATOMIC_ADD:
+      return OP.ADD;
+    case OP.ATOMIC_SUB:
+      return OP.SUB;
+    case OP.ATOMIC_AND:
+      return OP.AND;
+    case OP.ATOMIC_OR:
+      return OP.OR;
+  }
+  return OP.XOR;
+}
 
 export function selectAtomicLoad(s: X64Lowering, id: number): void {
   foldAddress(s, id, false);
@@ -98,13 +105,12 @@ export function selectAtomicModify(s: X64Lowering, id: number): void {
 
 /** The old value is unused: `lock op [m], value`. */
 function modifyOnly(s: X64Lowering, id: number): void {
-  const rows = MODIFY_ROWS.find((entry) => entry.op === MODIFIED_BY[s.op[id]])!;
   const width = atomicWidth(s.c[id]);
   const value = s.b[id];
   const immediate = s.op[value] === OP.CONST && (width < 3 || s.isImmediate(value));
   const vreg = immediate ? 0 : s.reg(value);
   foldAddress(s, id, false);
-  s.withSource(immediate ? rows.immediate[width] : rows.rows[width], immediate ? s.imm[value] : 0, AUX_LOCK);
+  s.withSource(modifyRow(modifiedBy(s.op[id]), width, immediate), immediate ? s.imm[value] : 0, AUX_LOCK);
   s.sourceOperands();
   if (!immediate) s.use(vreg);
   s.end();
@@ -130,7 +136,7 @@ function modifyLoop(s: X64Lowering, id: number): void {
   const value = s.reg(s.b[id]);
   foldAddress(s, id, false);
   const old = v.newVreg(s.ty[id]);
-  s.withSource(P.ATOMIC_LOOP, (width << 8) | MODIFIED_BY[s.op[id]], 0);
+  s.withSource(P.ATOMIC_LOOP, (width << 8) | modifiedBy(s.op[id]), 0);
   v.operand(operandWord(old, ROLE.DEF, CONSTRAINT.FIXED, RAX));
   s.temp(TY.I64);
   if (s.mode === MODE.POINTER || s.mode === MODE.POINTER_INDEX) s.lateUse(s.base);

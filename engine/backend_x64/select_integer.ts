@@ -7,7 +7,6 @@ import { selectDivisionByConstant } from "../codegen/divide_constant.ts";
 import { hasZeroUpperHalf } from "../codegen/zero_extension.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { DIVISION } from "./divide_constant.ts";
 import { isLowHalf, keepsWidth } from "./fold_loads.ts";
 import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
@@ -65,7 +64,7 @@ export function selectAdd(s: X64Lowering, id: number): void {
   let disp = 0;
   if (s.isImmediate(y)) {
     disp = imm[y];
-    if (folded[x] !== 0 && op[x] !== OP.WRAP) s.count("affine-lea");
+    if (folded[x] !== 0 && op[x] !== OP.WRAP) s.options.counts.affineLea++;
     if (folded[x] !== 0 && op[x] === OP.ADD) {
       y = b[x];
       x = a[x];
@@ -128,7 +127,7 @@ export function selectMul(s: X64Lowering, id: number): void {
 /** Puts the folded load, or the value that lives on, on the right. */
 function commutative(s: X64Lowering, row: number, id: number, x: number, y: number): void {
   const dies = s.commute && !s.isFoldedLoad(x) && !s.isFoldedLoad(y) && s.uses[x] > 1 && s.uses[y] === 1;
-  if (dies) s.count("commute-self-update");
+  if (dies) s.options.counts.commutedUpdates++;
   const exchange = s.isFoldedLoad(x) || dies;
   tied(s, row + s.wide(id), id, exchange ? y : x, exchange ? x : y);
 }
@@ -241,7 +240,7 @@ export function selectRotr(s: X64Lowering, id: number): void {
 function rotate(s: X64Lowering, id: number, immediateRow: number, countRow: number, left: boolean): void {
   const count = s.b[id];
   if (s.op[count] === OP.CONST && s.rorx) {
-    s.count("bmi2-rorx");
+    s.options.counts.immediateRotations++;
     const width = s.wide(id) === 1 ? 64 : 32;
     const n = s.imm[count] & (width - 1);
     source(s, s.a[id], true);
@@ -295,7 +294,7 @@ export function selectDivU(s: X64Lowering, id: number): void {
 }
 
 function divide(s: X64Lowering, op: number, id: number): void {
-  if (selectDivisionByConstant(s, id, DIVISION)) return;
+  if (selectDivisionByConstant(s, id)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   s.plain(op, s.imm[id], 0, s.wide(id));
@@ -315,7 +314,7 @@ export function selectRemU(s: X64Lowering, id: number): void {
 }
 
 function remainder(s: X64Lowering, op: number, id: number): void {
-  if (selectDivisionByConstant(s, id, DIVISION)) return;
+  if (selectDivisionByConstant(s, id)) return;
   const x = s.reg(s.a[id]);
   const y = s.reg(s.b[id]);
   const i = s.plain(op, s.imm[id], 0, s.wide(id));

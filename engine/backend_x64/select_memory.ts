@@ -56,30 +56,20 @@ function storeSize(s: X64Lowering, id: number): number {
 
 const STORE_ROWS = [X.MOV8_S, X.MOV16_S, X.MOV32_S, X.MOV64_S];
 const STORE_IMMEDIATE_ROWS = [X.MOV8_SI, X.MOV16_SI, X.MOV32_SI, X.MOV64_SI];
-/** Rows of `op [m], value` by log2 of the width, for a register and for an immediate. */
-export const MODIFY_ROWS = [
-  {
-    op: OP.ADD,
-    rows: [X.ADD8_M, X.ADD16_M, X.ADD32_M, X.ADD64_M],
-    immediate: [X.ADD8_I, X.ADD16_I, X.ADD32_I, X.ADD64_I],
-  },
-  {
-    op: OP.SUB,
-    rows: [X.SUB8_M, X.SUB16_M, X.SUB32_M, X.SUB64_M],
-    immediate: [X.SUB8_I, X.SUB16_I, X.SUB32_I, X.SUB64_I],
-  },
-  {
-    op: OP.AND,
-    rows: [X.AND8_M, X.AND16_M, X.AND32_M, X.AND64_M],
-    immediate: [X.AND8_I, X.AND16_I, X.AND32_I, X.AND64_I],
-  },
-  { op: OP.OR, rows: [X.OR8_M, X.OR16_M, X.OR32_M, X.OR64_M], immediate: [X.OR8_I, X.OR16_I, X.OR32_I, X.OR64_I] },
-  {
-    op: OP.XOR,
-    rows: [X.XOR8_M, X.XOR16_M, X.XOR32_M, X.XOR64_M],
-    immediate: [X.XOR8_I, X.XOR16_I, X.XOR32_I, X.XOR64_I],
-  },
+/** Rows of `op [m], value` by log2 of the width, for a register and for an immediate: of ADD, SUB, AND, OR, XOR. */
+const MODIFY_ROWS = [
+  ...[X.ADD8_M, X.ADD16_M, X.ADD32_M, X.ADD64_M, X.ADD8_I, X.ADD16_I, X.ADD32_I, X.ADD64_I],
+  ...[X.SUB8_M, X.SUB16_M, X.SUB32_M, X.SUB64_M, X.SUB8_I, X.SUB16_I, X.SUB32_I, X.SUB64_I],
+  ...[X.AND8_M, X.AND16_M, X.AND32_M, X.AND64_M, X.AND8_I, X.AND16_I, X.AND32_I, X.AND64_I],
+  ...[X.OR8_M, X.OR16_M, X.OR32_M, X.OR64_M, X.OR8_I, X.OR16_I, X.OR32_I, X.OR64_I],
+  ...[X.XOR8_M, X.XOR16_M, X.XOR32_M, X.XOR64_M, X.XOR8_I, X.XOR16_I, X.XOR32_I, X.XOR64_I],
 ];
+
+/** The row of `op [m], value`: `width` is its log2, `immediate` whether the value is one. */
+export function modifyRow(op: number, width: number, immediate: boolean): number {
+  const kind = op === OP.ADD ? 0 : op === OP.SUB ? 1 : op === OP.AND ? 2 : op === OP.OR ? 3 : 4;
+  return MODIFY_ROWS[kind * 8 + (immediate ? 4 : 0) + width];
+}
 
 export function selectStore(s: X64Lowering, id: number): void {
   const value = s.b[id];
@@ -134,14 +124,13 @@ function storeFloatConstant(s: X64Lowering, id: number, value: number): boolean 
 /** `*p = *p op y`. */
 function selectModify(s: X64Lowering, id: number, value: number): void {
   const { op, a, b } = s;
-  const rows = MODIFY_ROWS.find((entry) => entry.op === op[value])!;
   const other = s.folded[a[value]] === FOLD.MEMORY ? b[value] : a[value];
   const size = storeSize(s, id);
   const immediate = s.op[other] === OP.CONST && (size < 3 || s.isImmediate(other));
   const vreg = immediate ? 0 : s.reg(other);
   foldAddress(s, id, false);
   // Only the load may fault first; its trap covers both accesses.
-  s.withSource(immediate ? rows.immediate[size] : rows.rows[size], immediate ? s.imm[other] : 0, 0);
+  s.withSource(modifyRow(op[value], size, immediate), immediate ? s.imm[other] : 0, 0);
   s.sourceOperands();
   if (!immediate) s.use(vreg);
   s.end();

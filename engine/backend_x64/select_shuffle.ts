@@ -43,36 +43,31 @@ function fields(a: number, b: number, c: number, d: number): number {
   return (a & 3) | ((b & 3) << 2) | ((c & 3) << 4) | ((d & 3) << 6);
 }
 
+/** Lanes k … k + 3, counted from `first`, as a word for PSHUFB; others give 0. */
+function laneWord(s: X64Lowering, first: number, k: number): number {
+  let value = 0;
+  for (let n = 3; n >= 0; n--) {
+    const lane = s.shuffle.lanes[k + n] - first;
+    value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 0x80);
+  }
+  return value;
+}
+
 /** PSHUFB of x by the lanes, those outside [first, first + 16) giving 0. */
 function byteShuffle(s: X64Lowering, x: number, first: number): number {
-  const word = (k: number) => {
-    let value = 0;
-    for (let n = 3; n >= 0; n--) {
-      const lane = s.shuffle.lanes[4 * k + n] - first;
-      value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 0x80);
-    }
-    return value;
-  };
-  sourceWords(s, word(0), word(1), word(2), word(3));
+  sourceWords(s, laneWord(s, first, 0), laneWord(s, first, 4), laneWord(s, first, 8), laneWord(s, first, 12));
   return twoSource(s, X.PSHUFB, x);
 }
 
-// Interleavings: row, bytes per lane, first lane of the half.
-const UNPACKS: readonly (readonly [row: number, width: number, high: boolean])[] = [
-  [X.PUNPCKLBW, 1, false],
-  [X.PUNPCKHBW, 1, true],
-  [X.PUNPCKLWD, 2, false],
-  [X.PUNPCKHWD, 2, true],
-  [X.PUNPCKLDQ, 4, false],
-  [X.PUNPCKHDQ, 4, true],
-  [X.PUNPCKLQDQ, 8, false],
-  [X.PUNPCKHQDQ, 8, true],
+// Interleavings of lanes of 1, 2, 4 and 8 bytes: of the lower halves, then of the upper ones.
+const UNPACKS = [
+  ...[X.PUNPCKLBW, X.PUNPCKHBW, X.PUNPCKLWD, X.PUNPCKHWD, X.PUNPCKLDQ, X.PUNPCKHDQ, X.PUNPCKLQDQ, X.PUNPCKHQDQ],
 ];
 
 /** Whether the lanes interleave halves of operands whose bytes begin at `first` and `second`. */
 function interleaves(s: X64Lowering, width: number, high: boolean, first: number, second: number): boolean {
   for (let k = 0; k < 16; k++) {
-    const element = Math.floor(k / width);
+    const element = (k / width) | 0;
     const from = (element & 1) === 0 ? first : second;
     if (s.shuffle.lanes[k] !== from + (high ? 8 : 0) + (element >> 1) * width + (k % width)) return false;
   }
@@ -81,7 +76,7 @@ function interleaves(s: X64Lowering, width: number, high: boolean, first: number
 
 /** The row that interleaves operands as the lanes do, or 0. */
 function unpackRow(s: X64Lowering, first: number, second: number): number {
-  for (const [row, width, high] of UNPACKS) if (interleaves(s, width, high, first, second)) return row;
+  for (let n = 0; n < 8; n++) if (interleaves(s, 1 << (n >> 1), (n & 1) !== 0, first, second)) return UNPACKS[n];
   return 0;
 }
 
@@ -118,30 +113,38 @@ function shuffleOne(s: X64Lowering, x: number): number {
   return byteShuffle(s, x, 0);
 }
 
+/** Whether lane k is none of the 16 from `first` on. */
+function isZeroLane(s: X64Lowering, first: number, k: number): boolean {
+  return s.shuffle.lanes[k] < first || s.shuffle.lanes[k] >= first + 16;
+}
+
 /** Shuffles of x, whose lanes begin at `first`, with zeros. */
 function shuffleWithZero(s: X64Lowering, x: number, first: number): number {
-  const zero = (k: number) => s.shuffle.lanes[k] < first || s.shuffle.lanes[k] >= first + 16;
   // Whole-register shifts by bytes.
   for (let n = 1; n < 16; n++) {
     let left = true;
     let right = true;
     for (let k = 0; k < 16; k++) {
-      if (k < n ? !zero(k) : s.shuffle.lanes[k] !== first + k - n) left = false;
-      if (k >= 16 - n ? !zero(k) : s.shuffle.lanes[k] !== first + k + n) right = false;
+      if (k < n ? !isZeroLane(s, first, k) : s.shuffle.lanes[k] !== first + k - n) left = false;
+      if (k >= 16 - n ? !isZeroLane(s, first, k) : s.shuffle.lanes[k] !== first + k + n) right = false;
     }
     if (left) return shifted(s, X.PSLLDQ_I, x, n);
     if (right) return shifted(s, X.PSRLDQ_I, x, n);
   }
   // Zero extensions of the low half.
-  for (const [row, width] of [[X.PMOVZXBW, 1], [X.PMOVZXWD, 2], [X.PMOVZXDQ, 4]] as const) {
+  for (let width = 1; width <= 4; width *= 2) {
     let fits = true;
     for (let k = 0; k < 16; k++) {
-      const element = Math.floor(k / width);
-      if ((element & 1) === 0 ? s.shuffle.lanes[k] !== first + (element >> 1) * width + (k % width) : !zero(k)) {
+      const element = (k / width) | 0;
+      if (
+        (element & 1) === 0
+          ? s.shuffle.lanes[k] !== first + (element >> 1) * width + (k % width)
+          : !isZeroLane(s, first, k)
+      ) {
         fits = false;
       }
     }
-    if (fits) return one(s, row, x);
+    if (fits) return one(s, width === 1 ? X.PMOVZXBW : width === 2 ? X.PMOVZXWD : X.PMOVZXDQ, x);
   }
   return byteShuffle(s, x, first);
 }
@@ -172,7 +175,8 @@ function shuffleTwo(s: X64Lowering, x: number, y: number): number {
     if (sides === 0b1100) return two(s, X.SHUFPS, x, y, control);
     if (sides === 0b0011) return two(s, X.SHUFPS, y, x, control);
     // Both operands shuffled, then the lanes of y blended over those of x.
-    const mask = [0, 1, 2, 3].reduce((bits, k) => bits | ((sides >> k) & 1 ? 3 << (2 * k) : 0), 0);
+    let mask = 0;
+    for (let k = 0; k < 4; k++) if (((sides >> k) & 1) !== 0) mask |= 3 << (2 * k);
     return two(s, X.PBLENDW, one(s, X.PSHUFD, x, control), one(s, X.PSHUFD, y, control), mask);
   }
   return two(s, X.POR, byteShuffle(s, x, 0), byteShuffle(s, y, 16));

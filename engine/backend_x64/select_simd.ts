@@ -24,7 +24,7 @@ import {
   zeros,
 } from "./vector_code.ts";
 import { foldAddress } from "./addressing.ts";
-import { BINARY_ROW, EXCHANGED, invertedComparison, READS_HALF, UNARY_ROW, VECTOR_IMMEDIATE } from "./vector_rows.ts";
+import { BINARY_ROW, EXCHANGED, invertedComparison, readsHalf, UNARY_ROW, VECTOR_IMMEDIATE } from "./vector_rows.ts";
 
 const { I8X16, I16X8, I32X4, I64X2, F32X4 } = SHAPE;
 
@@ -101,7 +101,7 @@ export function selectUnary(s: X64Lowering, id: number): void {
     s.vregs[id] = longUnary(s, id, s.reg(x));
     return;
   }
-  if (!READS_HALF.has(row)) sourceVector(s, x);
+  if (!readsHalf(row)) sourceVector(s, x);
   else if (s.folded[x] !== 0) foldAddress(s, s.a[x], false);
   else s.sourceRegister(s.reg(x), s.avx);
   s.vregs[id] = oneSource(s, s.vex(row), VECTOR_IMMEDIATE[o]);
@@ -166,24 +166,27 @@ function extended(s: X64Lowering, shape: number, x: number, signed: boolean, hig
 /** Integer comparisons without an instruction. */
 function comparison(s: X64Lowering, o: number, shape: number, x: number, y: number): number {
   const equal = BINARY_ROW[OP.VEQ * 8 + shape];
-  const extreme = (op: number) => two(s, BINARY_ROW[op * 8 + shape], x, y);
   switch (o) {
     case OP.VGT_S:
       return greater64(s, x, y);
     case OP.VLT_S:
       return greater64(s, y, x);
     case OP.VGE_S:
-      return shape === I64X2 ? inverted(s, greater64(s, y, x)) : two(s, equal, extreme(OP.VMAX_S), x);
+      return shape === I64X2
+        ? inverted(s, greater64(s, y, x))
+        : two(s, equal, two(s, BINARY_ROW[OP.VMAX_S * 8 + shape], x, y), x);
     case OP.VLE_S:
-      return shape === I64X2 ? inverted(s, greater64(s, x, y)) : two(s, equal, extreme(OP.VMIN_S), x);
+      return shape === I64X2
+        ? inverted(s, greater64(s, x, y))
+        : two(s, equal, two(s, BINARY_ROW[OP.VMIN_S * 8 + shape], x, y), x);
     case OP.VGE_U:
-      return two(s, equal, extreme(OP.VMAX_U), x);
+      return two(s, equal, two(s, BINARY_ROW[OP.VMAX_U * 8 + shape], x, y), x);
     case OP.VLE_U:
-      return two(s, equal, extreme(OP.VMIN_U), x);
+      return two(s, equal, two(s, BINARY_ROW[OP.VMIN_U * 8 + shape], x, y), x);
     case OP.VGT_U:
-      return inverted(s, two(s, equal, extreme(OP.VMIN_U), x));
+      return inverted(s, two(s, equal, two(s, BINARY_ROW[OP.VMIN_U * 8 + shape], x, y), x));
     case OP.VLT_U:
-      return inverted(s, two(s, equal, extreme(OP.VMAX_U), x));
+      return inverted(s, two(s, equal, two(s, BINARY_ROW[OP.VMAX_U * 8 + shape], x, y), x));
   }
   throw new Error(`Vector operation ${o} has no rule`);
 }
@@ -197,11 +200,6 @@ function greater64(s: X64Lowering, x: number, y: number): number {
 
 // Rules for minimum and maximum of floats. The hardware returns its second operand for NaNs and for two zeros, so both
 // orders are computed: where they differ there was one of these.
-
-/** Row and count of the shift that turns a mask of ones into that of a NaN's payload below the quiet bit. */
-function payloadShift(shape: number): [row: number, count: number] {
-  return shape === F32X4 ? [X.PSRLD_I, 10] : [X.PSRLQ_I, 13];
-}
 
 function minimum(s: X64Lowering, shape: number, x: number, y: number): number {
   const double = shape === F32X4 ? 0 : 1;
@@ -223,9 +221,10 @@ function maximum(s: X64Lowering, shape: number, x: number, y: number): number {
 function canonical(s: X64Lowering, shape: number, value: number, test: number): number {
   const double = shape === F32X4 ? 0 : 1;
   const unordered = two(s, X.CMPPS + double, test, test, 3);
-  const [row, count] = payloadShift(shape);
   const quiet = two(s, X.ORPS, value, unordered);
-  return two(s, X.ANDNPS, shifted(s, row, unordered, count), quiet);
+  // The shift turns a mask of ones into that of a NaN's payload below the quiet bit.
+  const payload = shape === F32X4 ? shifted(s, X.PSRLD_I, unordered, 10) : shifted(s, X.PSRLQ_I, unordered, 13);
+  return two(s, X.ANDNPS, payload, quiet);
 }
 
 // Rules for operations of one operand that take several instructions
@@ -375,17 +374,21 @@ function fromGeneral(s: X64Lowering, vreg: number): number {
   return one(s, X.MOVD_X, vreg);
 }
 
+/** The word of which each byte is `byte`. */
+function repeatedByte(byte: number): number {
+  return Math.imul(byte & 0xff, 0x01010101);
+}
+
 /** Bytes shifted by a constant: words are shifted, and the bits from the neighbour masked. */
 function shiftBytesBy(s: X64Lowering, o: number, x: number, count: number): number {
-  const bytes = (byte: number) => Math.imul(byte & 0xff, 0x01010101);
   if (o === OP.VSHL) {
     if (count === 1) return two(s, X.PADDB, x, x);
-    return twoWords(s, X.PAND, shifted(s, X.PSLLW_I, x, count), bytes(0xff << count));
+    return twoWords(s, X.PAND, shifted(s, X.PSLLW_I, x, count), repeatedByte(0xff << count));
   }
-  const high = twoWords(s, X.PAND, shifted(s, X.PSRLW_I, x, count), bytes(0xff >> count));
+  const high = twoWords(s, X.PAND, shifted(s, X.PSRLW_I, x, count), repeatedByte(0xff >> count));
   if (o === OP.VSHR_U) return high;
   // The sign is spread by (x ^ sign) − sign.
-  const sign = bytes(0x80 >> count);
+  const sign = repeatedByte(0x80 >> count);
   return twoWords(s, X.PSUBB, twoWords(s, X.PXOR, high, sign), sign);
 }
 

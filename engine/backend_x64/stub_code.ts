@@ -2,14 +2,16 @@
  * Building blocks of code without VCode: stubs, thunks, native builtins. A StubCode is an Emission whose bytes go to
  * the image it is given, with short methods for the instruction shapes that such code uses.
  */
-import { BARE_CONTEXT } from "../codegen/bare_context.ts";
+import { BARE_CONTEXT, NO_ALLOCATION, NO_VCODE } from "../codegen/bare_context.ts";
+import { codegenOptions } from "../codegen/codegen_options.ts";
 import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, MEMORY, THREAD } from "../abi/context_layout.ts";
 import { Emission, KIND } from "./emission.ts";
 import { emitConstant, emitMemory, emitRegister } from "./encoding.ts";
 import { finish } from "./branch_relaxation.ts";
-import { needRow, ROW_VEX_TWIN, X } from "./instructions.ts";
+import { needRow } from "./expand_rows.ts";
+import { ROW_VEX_TWIN, X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15, RBP, RBX, RSP } from "./registers.ts";
 
@@ -17,12 +19,16 @@ import { CONTEXT_REGISTER, FUEL, MEMORY_BASE, MEMORY_LENGTH, R12, R13, R14, R15,
 const HOST_SAVED = [RBX, RBP, R12, R13, R14, R15];
 
 export class StubCode extends Emission {
+  readonly context: CodegenContext;
   /** Offset of the code in the image. */
   start: number;
 
   constructor(context: CodegenContext = BARE_CONTEXT, code: MachineCode = new MachineCode(0, 0)) {
     super();
-    this.beginStub(context, code);
+    this.context = context;
+    this.begin(NO_VCODE, NO_ALLOCATION, codegenOptions(context), code);
+    // All labels are the code's own.
+    this.labelCount = 0;
     this.start = code.length;
   }
 

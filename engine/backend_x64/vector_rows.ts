@@ -111,7 +111,18 @@ export function invertedComparison(op: number, shape: number): number {
   return 0;
 }
 
-/** The rows that read only 8 bytes of their last operand. */
-export const READS_HALF: ReadonlySet<number> = new Set(
-  [X.PMOVSXBW, X.PMOVSXWD, X.PMOVSXDQ, X.PMOVZXBW, X.PMOVZXWD, X.PMOVZXDQ, X.CVTPS2PD, X.CVTDQ2PD],
-);
+/** Whether the row reads only 8 bytes of its last operand. */
+export function readsHalf(row: number): boolean {
+  switch (row) {
+    case X.PMOVSXBW:
+    case X.PMOVSXWD:
+    case X.PMOVSXDQ:
+    case X.PMOVZXBW:
+    case X.PMOVZXWD:
+    case X.PMOVZXDQ:
+    case X.CVTPS2PD:
+    case X.CVTDQ2PD:
+      return true;
+  }
+  return false;
+}

@@ -65,7 +65,7 @@ export function compileBodies(
   evictTenant(kernel);
   const bytes = writeModule(kernel.memory, valid, context, options);
   wordsAt(kernel.memory, layout.STUBS, layout.STUBS_END - layout.STUBS).set(code.stubStart);
-  wordsAt(kernel.memory, layout.H_POLL_DISTANCE, 4)[0] = code.storage?.pollDistance ?? 0;
+  wordsAt(kernel.memory, layout.H_POLL_DISTANCE, 4)[0] = code.pollDistance;
   const work = new Bodies(valid, code, kernel, bytes, progress);
   work.compile();
   noteFeatureUses(valid, work.kernels);

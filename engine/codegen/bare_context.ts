@@ -5,7 +5,9 @@
 import { layoutContext } from "../abi/context_layout.ts";
 import { optimizationSet } from "../settings/optimizations.ts";
 import { Statistics } from "../base/statistics.ts";
+import { Allocation } from "./allocation.ts";
 import type { CodegenContext } from "./target.ts";
+import { VCode } from "./vcode.ts";
 
 /** The context of code outside any module. */
 export const BARE_CONTEXT: CodegenContext = {
@@ -18,3 +20,7 @@ export const BARE_CONTEXT: CodegenContext = {
   cpu: new Set(),
   stackFence: false,
 };
+
+/** The VCode of such code and its allocation: empty. */
+export const NO_VCODE: VCode = new VCode();
+export const NO_ALLOCATION: Allocation = new Allocation();

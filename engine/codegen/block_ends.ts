@@ -6,6 +6,7 @@
  * frame, at the heads of the blocks where the frameless part ends (shrink wrapping). The frameless part is a tree: all
  * its blocks but the first have one predecessor, and so has every block that it leads to.
  */
+import type { Allocation } from "./allocation.ts";
 import type { FunctionEmission } from "./emission.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
 import { operandRole, ROLE, type VCode } from "./vcode.ts";
@@ -87,7 +88,7 @@ export class BlockEnds {
     const { v, allocation } = e;
     const { blockCount, blockFirst, op, succ, succStart, edgeTo } = v;
     const { skip, edgeFirst } = allocation;
-    const fold = e.context.optimizations["branch-fold"];
+    const fold = e.options.foldsBranches;
     for (let k = 0; k < blockCount; k++) {
       this.target[k] = k;
       const last = blockFirst[k + 1] - 1;
@@ -136,7 +137,7 @@ export class BlockEnds {
       for (let j = 0; j < succCount[k]; j++) this.frameless[edgeTo[succ[succStart[k] + j]]] = 1;
     }
     if (returns && prologues <= MAX_PROLOGUES && this.frameless[0] !== 0 && this.#spillsKeep(e)) {
-      e.count(e.elideKey);
+      e.options.counts.elidedFrames++;
       // A block that begins with the prologue is emitted even if it only jumps.
       for (let k = 0; k < v.blockCount; k++) if (this.prologue[k] !== 0) this.target[k] = k;
       return;
@@ -195,13 +196,12 @@ export class BlockEnds {
  */
 function writes(e: FunctionEmission, k: number, register: number, after: number, firstEdit: number): boolean {
   const { v, allocation } = e;
-  const { location, editTo, editFrom, editRemat, editAt, edgeFirst } = allocation;
-  const touches = (m: number) => editTo[m] === register || (editRemat[m] < 0 && editFrom[m] === register);
+  const { location, editAt, edgeFirst } = allocation;
   const first = v.blockFirst[k];
   const end = v.blockFirst[k + 1];
   const from = after < 0 ? 2 * first : editAt[after];
   for (let m = firstEdit; m < e.editEnd && editAt[m] < 2 * end; m++) {
-    if (touches(m)) return true;
+    if (touches(allocation, m, register)) return true;
   }
   for (let i = (from + 1) >> 1; i < end; i++) {
     if (clobbers(v, i, register)) return true;
@@ -212,9 +212,15 @@ function writes(e: FunctionEmission, k: number, register: number, after: number,
   }
   for (let j = 0; j < v.succCount[k]; j++) {
     const edge = v.succ[v.succStart[k] + j];
-    for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) if (touches(m)) return true;
+    for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) if (touches(allocation, m, register)) return true;
   }
   return false;
+}
+
+/** Whether edit `m` writes `register`. */
+function touches(allocation: Allocation, m: number, register: number): boolean {
+  const { editTo, editFrom, editRemat } = allocation;
+  return editTo[m] === register || (editRemat[m] < 0 && editFrom[m] === register);
 }
 
 function clobbers(v: VCode, i: number, register: number): boolean {

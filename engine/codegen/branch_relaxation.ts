@@ -10,7 +10,7 @@
 import { FIXUP, type FunctionEmission } from "./emission.ts";
 
 /** Branches of an instruction set. */
-export interface BranchForms<E extends FunctionEmission> {
+export abstract class BranchForms<E extends FunctionEmission> {
   /** Bytes that a jump and a conditional branch add to the buffer's code before `choose` runs. */
   readonly jump: number;
   readonly branch: number;
@@ -18,13 +18,21 @@ export interface BranchForms<E extends FunctionEmission> {
   readonly longestBranch: number;
   /** Granularity of padding in bytes. */
   readonly unit: number;
+
+  constructor(jump: number, branch: number, longestBranch: number, unit: number) {
+    this.jump = jump;
+    this.branch = branch;
+    this.longestBranch = longestBranch;
+    this.unit = unit;
+  }
+
   /** Chooses e.fixupSize per branch; `bytes` bounds the function's length. */
-  choose(e: E, bytes: number): void;
+  abstract choose(e: E, bytes: number): void;
   /**
    * Writes fixup `i`, which is at offset `at` of `out`, there or into the buffer's code that follows it; returns the
    * offset after it. Called for JUMP, BRANCH, ALIGN and the backend's own kinds.
    */
-  write(e: E, i: number, out: Uint8Array, at: number): number;
+  abstract write(e: E, i: number, out: Uint8Array, at: number): number;
 }
 
 /** Image offset of a label of the function that was finished last. */
@@ -108,9 +116,13 @@ export function markRows(e: FunctionEmission, marks: readonly number[], base: nu
     }
     const at = base + marks[k] + added;
     if (rows.length > 0 && rows[rows.length - 3] === at) rows.length -= 3;
-    rows.push(at, marks[k + 2], marks[k + 3]);
+    rows.push(at);
+    rows.push(marks[k + 2]);
+    rows.push(marks[k + 3]);
   }
-  return Int32Array.from(rows);
+  const list = new Int32Array(rows.length);
+  for (let k = 0; k < rows.length; k++) list[k] = rows[k];
+  return list;
 }
 
 /** Records the site or relocation of fixup `i` at offset `at` of the image. */
@@ -119,7 +131,7 @@ function record(e: FunctionEmission, i: number, at: number): void {
   const x = e.fixupX[i], y = e.fixupY[i], z = e.fixupZ[i], w = e.fixupW[i];
   switch (e.fixupKind[i]) {
     case FIXUP.DIFFERENCE:
-      putWord(e.asm.buffer, e.fixupAt[i], labelAt[x] - labelAt[y]);
+      putWord(e.out.buffer, e.fixupAt[i], labelAt[x] - labelAt[y]);
       break;
     case FIXUP.CALL_SITE:
       code.addCallSite(at, x, y, z, w < 2 ? -1 : labelAt[(w >> 1) - 1], w & 1);
@@ -135,23 +147,23 @@ function record(e: FunctionEmission, i: number, at: number): void {
 
 /** Appends the function in `e` to its image. */
 export function finishFunction<E extends FunctionEmission>(forms: BranchForms<E>, e: E): void {
-  const { asm, code, fixupCount, fixupAt, fixupKind } = e;
+  const { out: source, code, fixupCount, fixupAt, fixupKind } = e;
   const maxBytes = prepareFlow(forms, e);
-  forms.choose(e, asm.at + maxBytes);
-  code.reserve(asm.at + maxBytes + 16);
+  forms.choose(e, source.at + maxBytes);
+  code.reserve(source.at + maxBytes + 16);
   const out = code.bytes;
-  const source = asm.buffer;
+  const { buffer } = source;
   fixLabels(e, code.length);
   let at = code.length;
   let copied = 0;
   for (let i = 0; i < fixupCount; i++) {
     const to = fixupAt[i];
-    while (copied < to) out[at++] = source[copied++];
+    while (copied < to) out[at++] = buffer[copied++];
     const kind = fixupKind[i];
     if (kind === FIXUP.LABEL) continue;
     if (kind <= FIXUP.ALIGN || kind >= FIXUP.OWN) at = forms.write(e, i, out, at);
     else record(e, i, at);
   }
-  while (copied < asm.at) out[at++] = source[copied++];
+  while (copied < source.at) out[at++] = buffer[copied++];
   code.length = at;
 }

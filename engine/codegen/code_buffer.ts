@@ -10,6 +10,16 @@ export class CodeBuffer {
     this.buffer = new Uint8Array(capacity);
   }
 
+  /** Appends 32 bits. */
+  word(value: number): void {
+    const { buffer, at } = this;
+    buffer[at] = value;
+    buffer[at + 1] = value >> 8;
+    buffer[at + 2] = value >> 16;
+    buffer[at + 3] = value >> 24;
+    this.at = at + 4;
+  }
+
   /** Makes room for `more` bytes. */
   reserve(more: number): void {
     if (this.at + more <= this.buffer.length) return;

@@ -7,12 +7,11 @@
  * and emitted after the last block.
  */
 import { grown } from "../base/columns.ts";
-import type { OptimizationName } from "../settings/optimizations.ts";
-import { Allocation } from "./allocation.ts";
+import type { Allocation } from "./allocation.ts";
 import type { CodeBuffer } from "./code_buffer.ts";
+import type { CodegenOptions } from "./codegen_options.ts";
 import type { MachineCode } from "./machine_code.ts";
-import type { CodegenContext } from "./target.ts";
-import { VCode } from "./vcode.ts";
+import type { VCode } from "./vcode.ts";
 
 /**
  * Kinds of fixups that all backends have, with the meaning of x, y, z, w. Those up to ALIGN determine positions of
@@ -65,15 +64,13 @@ export const OUT_OF_LINE = {
   OWN: 9,
 } as const;
 
-const NO_VCODE = new VCode();
-const NO_ALLOCATION = new Allocation();
-
 /** State of emission that does not depend on the instruction set; backends extend it. */
 export abstract class FunctionEmission {
-  abstract readonly asm: CodeBuffer;
+  /** The backend's assembler. */
+  readonly out: CodeBuffer;
   v!: VCode;
   allocation!: Allocation;
-  context!: CodegenContext;
+  options!: CodegenOptions;
   code!: MachineCode;
   /** Location per operand. */
   location: Int32Array = new Int32Array(0);
@@ -82,11 +79,9 @@ export abstract class FunctionEmission {
   /** Bytes of the frame at the current position, as the backend's abi.ts counts them; 0: there is none. */
   frame = 0;
   /**
-   * Whether parts of the function may run without its frame (block_ends.ts). Controlled and counted by the backend's
-   * key.
+   * Whether parts of the function may run without its frame (block_ends.ts). Controlled by the backend's key.
    */
   elides = true;
-  readonly elideKey: OptimizationName = "frame-elide";
   /** Label of the landing pad of the call being emitted, plus one; 0 for none. */
   landing = 0;
 
@@ -126,16 +121,26 @@ export abstract class FunctionEmission {
   poolLow: number[] = [];
   poolHigh: number[] = [];
 
-  /** Forgets the last function. */
-  beginFunction(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void {
+  constructor(out: CodeBuffer) {
+    this.out = out;
+  }
+
+  /** Forgets the last function. `elides`: the state of the backend's key. */
+  beginFunction(
+    v: VCode,
+    allocation: Allocation,
+    options: CodegenOptions,
+    code: MachineCode,
+    elides: boolean,
+  ): void {
     this.v = v;
     this.allocation = allocation;
-    this.context = context;
+    this.options = options;
     this.code = code;
     this.location = allocation.location;
     this.editEnd = v.edgeCount > 0 ? allocation.edgeFirst[0] : allocation.editCount;
-    this.asm.at = 0;
-    this.elides = context.optimizations[this.elideKey];
+    this.out.at = 0;
+    this.elides = elides;
     this.landing = 0;
     this.fixupCount = 0;
     this.labelCount = v.blockCount;
@@ -152,28 +157,17 @@ export abstract class FunctionEmission {
   }
 
   /** Begins the emission of VCode. */
-  abstract begin(v: VCode, allocation: Allocation, context: CodegenContext, code: MachineCode): void;
-
-  /** Begins code without VCode, whose labels are all its own. */
-  beginStub(context: CodegenContext, code: MachineCode): void {
-    this.begin(NO_VCODE, NO_ALLOCATION, context, code);
-    this.labelCount = 0;
-  }
+  abstract begin(v: VCode, allocation: Allocation, options: CodegenOptions, code: MachineCode): void;
 
   /**
    * The position of a call just emitted is a return offset; `frame` is the frame's size there, `cross` 1 in code that
    * switches contexts.
    */
-  abstract callSite(at: number, frame: number, cross?: number): void;
-
-  /** Counts an application of optimization `key`. */
-  count(key: string): void {
-    this.context.statistics.count(key);
-  }
+  abstract callSite(at: number, frame: number, cross: number): void;
 
   /** Records a fixup at the current position. */
   fixup(kind: number, x: number, y: number, z: number, w: number): void {
-    this.fixupFrom(this.asm.at, kind, x, y, z, w);
+    this.fixupFrom(this.out.at, kind, x, y, z, w);
   }
 
   /** Records a fixup at `at`, which must not be before an earlier one. */
@@ -220,7 +214,10 @@ export abstract class FunctionEmission {
     const site = at < 0 ? 0 : this.v.site[at];
     const last = marks.length;
     if (last > 0 && marks[last - 2] === pos && marks[last - 1] === site) return;
-    marks.push(this.asm.at, this.fixupCount, pos, site);
+    marks.push(this.out.at);
+    marks.push(this.fixupCount);
+    marks.push(pos);
+    marks.push(site);
   }
 
   jump(label: number): void {
@@ -258,21 +255,21 @@ export abstract class FunctionEmission {
     return label;
   }
 
-  /** Emits pool constants after the function's code, largest alignment first; `word` appends 32 bits. */
-  placePool(word: (value: number) => void): void {
-    const { asm, poolLabel, poolSize, poolLow, poolHigh } = this;
+  /** Emits pool constants after the function's code, largest alignment first. */
+  placePool(): void {
+    const { out, poolLabel, poolSize, poolLow, poolHigh } = this;
     const { vectors } = this.v;
-    for (const size of [16, 8, 4]) {
+    for (let size = 16; size >= 4; size >>= 1) {
       let aligned = false;
       for (let k = 0; k < poolLabel.length; k++) {
         if (poolSize[k] !== size) continue;
-        asm.reserve(32);
+        out.reserve(32);
         if (!aligned) this.fixup(FIXUP.ALIGN, size, 0, 0, 0);
         aligned = true;
         this.bind(poolLabel[k]);
-        if (size === 16) { for (let w = 0; w < 4; w++) word(vectors[poolLow[k] * 4 + w]); }
-        else word(poolLow[k]);
-        if (size === 8) word(poolHigh[k]);
+        if (size === 16) { for (let w = 0; w < 4; w++) out.word(vectors[poolLow[k] * 4 + w]); }
+        else out.word(poolLow[k]);
+        if (size === 8) out.word(poolHigh[k]);
       }
     }
   }

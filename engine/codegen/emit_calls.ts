@@ -6,80 +6,59 @@
  */
 import { CALL_OWN } from "../ir/ops.ts";
 import { type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
+import type { Emitter } from "./emitter.ts";
 import { RELOC, STUB } from "./machine_code.ts";
 import { AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
 
-/** Instructions of calls. */
-export interface CallForms<E extends FunctionEmission> {
-  /** Calls, or jumps to, `target` through a relocation of `kind`. */
-  call(e: E, kind: number, target: number): void;
-  jump(e: E, kind: number, target: number): void;
-  /** Makes label `after` the return address of the jump that follows. */
-  returnTo(e: E, after: number): void;
-  /** Puts the address of the record that the context embeds for import `index` into the record register. */
-  importRecord(e: E, index: number): void;
-  /** Branches to `label` unless the record belongs to the context. */
-  branchForeign(e: E, label: number): void;
-  /** Calls, or jumps to, the code of the record that was just compared. */
-  callRecord(e: E): void;
-  jumpRecord(e: E): void;
-  /**
-   * Calls the code of a record known to belong to this instance; if absent, such a record is compared like any other.
-   */
-  callOwn?(e: E): void;
-  /** The next instruction traps with `code` if the record is null. */
-  mayFault(e: E, i: number, code: number): void;
-}
-
-function jumpCall<E extends FunctionEmission>(forms: CallForms<E>, e: E, i: number, jump: () => void): void {
-  const after = e.newLabel();
-  forms.returnTo(e, after);
-  jump();
-  e.bind(after);
-  e.callSite(i, e.frame);
-}
-
-function callRecord<E extends FunctionEmission>(forms: CallForms<E>, e: E, i: number): void {
+function callRecord<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i: number): void {
   const { v } = e;
   const nullCode = v.aux[i] & (AUX_LANDING - 1);
-  if (nullCode !== 0) forms.mayFault(e, i, nullCode);
-  if (forms.callOwn !== undefined && (v.imm[i] & CALL_OWN) !== 0) {
-    forms.callOwn(e);
-    e.callSite(i, e.frame);
+  if (nullCode !== 0) emitter.mayFault(e, i, nullCode);
+  if ((v.imm[i] & CALL_OWN) !== 0 && emitter.callOwn(e)) {
+    e.callSite(i, e.frame, 0);
     return;
   }
   const back = e.newLabel();
-  forms.branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
-  forms.callRecord(e);
-  e.callSite(i, e.frame);
+  emitter.branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
+  emitter.callRecord(e);
+  e.callSite(i, e.frame, 0);
   e.bind(back);
 }
 
 /** Emits call `i`, pseudo operation `op`. */
-export function emitCallForms<E extends FunctionEmission>(forms: CallForms<E>, e: E, i: number, op: number): void {
+export function emitCall<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i: number, op: number): void {
   const target = e.v.imm[i];
   switch (op) {
     case PSEUDO.CALL:
-      forms.call(e, RELOC.FUNCTION, target);
-      e.callSite(i, e.frame);
+      emitter.callTarget(e, RELOC.FUNCTION, target);
+      e.callSite(i, e.frame, 0);
       break;
     case PSEUDO.CALL_NATIVE:
-      forms.call(e, RELOC.STUB, STUB.BUILTIN + target);
-      e.callSite(i, e.frame);
+      emitter.callTarget(e, RELOC.STUB, STUB.BUILTIN + target);
+      e.callSite(i, e.frame, 0);
       break;
-    case PSEUDO.CALL_PARKING:
-      jumpCall(forms, e, i, () => forms.jump(e, RELOC.STUB, STUB.BUILTIN + target));
+    case PSEUDO.CALL_PARKING: {
+      const after = e.newLabel();
+      emitter.returnTo(e, after);
+      emitter.jumpTarget(e, RELOC.STUB, STUB.BUILTIN + target);
+      e.bind(after);
+      e.callSite(i, e.frame, 0);
       break;
+    }
     case PSEUDO.CALL_RECORD:
-      callRecord(forms, e, i);
+      callRecord(emitter, e, i);
       break;
     case PSEUDO.CALL_IMPORT: {
       const back = e.newLabel();
-      forms.importRecord(e, target);
+      emitter.importRecord(e, target);
       // A record of the caller's context is a host function of this instance. A host function that another instance
       // imported is called in that instance's context, whose table of host functions numbers it.
-      forms.branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
-      jumpCall(forms, e, i, () => forms.jumpRecord(e));
+      emitter.branchForeign(e, e.outOfLine(OUT_OF_LINE.CROSS_CALL, i, e.landing, back));
+      const after = e.newLabel();
+      emitter.returnTo(e, after);
+      emitter.jumpRecord(e);
+      e.bind(after);
+      e.callSite(i, e.frame, 0);
       e.bind(back);
       break;
     }

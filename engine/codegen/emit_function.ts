@@ -13,6 +13,7 @@ import { TRAP } from "../base/traps.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import type { BlockEnds } from "./block_ends.ts";
 import { labelOffset, markRows } from "./branch_relaxation.ts";
+import { emitCall } from "./emit_calls.ts";
 import { emitBranch, emitJump } from "./emit_edges.ts";
 import { FIXUP, type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
@@ -36,7 +37,9 @@ export function emitFunctionBody<E extends FunctionEmission>(
   const { v, code, frame } = e;
   alignImage(code, FUNCTION_ALIGNMENT, emitter.filler);
   code.functionStart[index] = code.length;
-  e.marks = code.positions?.has(index) === true ? [] : undefined;
+  const { positions } = code;
+  e.marks = undefined;
+  if (positions !== undefined && positions.has(index)) e.marks = [];
   e.mark(-1);
   ends.compute(e);
   if (ends.frameless[0] === 0) emitter.prologue(e);
@@ -59,11 +62,17 @@ export function emitFunctionBody<E extends FunctionEmission>(
   emitter.finish(e);
   code.functionEnd[index] = labelOffset(e, end);
   code.functionFrame[index] = distance;
-  if (code.blockStarts !== undefined) {
-    const starts = Int32Array.from({ length: v.blockCount }, (_, k) => ends.emitted[k] ? labelOffset(e, k) : -1);
-    code.blockStarts[index] = Int32Array.of(...starts, labelOffset(e, cold));
+  const { blockStarts } = code;
+  if (blockStarts !== undefined) {
+    const starts = new Int32Array(v.blockCount + 1);
+    for (let k = 0; k < v.blockCount; k++) starts[k] = ends.emitted[k] !== 0 ? labelOffset(e, k) : -1;
+    starts[v.blockCount] = labelOffset(e, cold);
+    blockStarts[index] = starts;
   }
-  if (e.marks !== undefined) code.positions?.set(index, markRows(e, e.marks, code.functionStart[index]));
+  const { marks } = e;
+  if (marks !== undefined && positions !== undefined) {
+    positions.set(index, markRows(e, marks, code.functionStart[index]));
+  }
   const { writtenGeneral, writtenVector } = e.allocation;
   code.writtenGeneral[index] = writtenGeneral;
   code.writtenVector[index] = writtenVector;
@@ -71,7 +80,7 @@ export function emitFunctionBody<E extends FunctionEmission>(
 }
 
 function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: BlockEnds, k: number): void {
-  const { v, allocation, asm } = e;
+  const { v, allocation, out } = e;
   const { editAt, edgeFirst, skip } = allocation;
   const { reserved } = emitter;
   ends.emitted[k] = 1;
@@ -91,7 +100,7 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: 
     const start = edit;
     while (edit < editEnd && editAt[edit] === 2 * i) edit++;
     if (edit > start) emitUndeferred(emitter, e, ends, k, start, edit);
-    asm.reserve(reserved);
+    out.reserve(reserved);
     e.mark(i);
     if (skip[i] === 0) emitInstruction(emitter, e, ends, i, k);
     const after = edit;
@@ -150,7 +159,7 @@ function emitInstruction<E extends FunctionEmission>(
     case PSEUDO.UNWIND:
       return emitJump(emitter, e, ends, v.succ[v.succStart[k] + 1]);
     case PSEUDO.SWITCH:
-      return emitter.switch(e, ends, i, v.succStart[k], v.imm[i]);
+      return emitter.switchOn(e, ends, i, v.succStart[k], v.imm[i]);
     case PSEUDO.TRAP:
       return emitter.callTrap(e, i, v.imm[i], e.frame);
     case PSEUDO.CALL:
@@ -161,7 +170,7 @@ function emitInstruction<E extends FunctionEmission>(
       if ((v.aux[i] & AUX_LANDING) !== 0) {
         e.landing = e.outOfLine(OUT_OF_LINE.LANDING, i, v.succ[v.succStart[k]], 0) + 1;
       }
-      emitter.call(e, i, op);
+      emitCall(emitter, e, i, op);
       e.landing = 0;
       return;
   }
@@ -235,7 +244,7 @@ function emitFragments<E extends FunctionEmission>(emitter: Emitter<E>, e: E, en
   const { fragmentKind, fragmentLabel, fragmentBack, fragmentAt, fragmentX } = e;
   ends.next = -1;
   for (let c = 0; c < fragmentKind.length; c++) {
-    e.asm.reserve(emitter.reserved);
+    e.out.reserve(emitter.reserved);
     e.bind(fragmentLabel[c]);
     e.frame = e.fragmentFrame[c];
     const i = fragmentAt[c];

@@ -1,60 +1,87 @@
 /**
- * The backend's side of emission: a record of functions over its own Emission. The order of blocks, edits, edges and
+ * The backend's side of emission, over its own Emission. The order of blocks, edits, edges and
  * out-of-line code (emit_function.ts, emit_edges.ts) is the same for all backends; the instructions are not.
  */
 import type { BlockEnds } from "./block_ends.ts";
 import type { FunctionEmission } from "./emission.ts";
 
-export interface Emitter<E extends FunctionEmission> {
+export abstract class Emitter<E extends FunctionEmission> {
   /** Byte between functions. */
   readonly filler: number;
   /** Room for the longest expansion of one VCode instruction. */
   readonly reserved: number;
+
+  constructor(filler: number, reserved: number) {
+    this.filler = filler;
+    this.reserved = reserved;
+  }
+
   /** The stack check and the frame. */
-  prologue(e: E): void;
+  abstract prologue(e: E): void;
   /** Instruction `i`, a row, with the consumer of its flags; emit_edges.ts emits branches. */
-  row(e: E, i: number): void;
+  abstract row(e: E, i: number): void;
   /** Instruction `i`, pseudo operation `op` of the backend's own. */
-  instruction(e: E, i: number, op: number): void;
+  abstract instruction(e: E, i: number, op: number): void;
   /** Rematerializes instruction `i` into `location`. */
-  rematerialize(e: E, i: number, location: number): void;
+  abstract rematerialize(e: E, i: number, location: number): void;
   /** Drops the frame and returns. */
-  leave(e: E): void;
-  division(e: E, i: number, op: number): void;
-  copysign(e: E, i: number): void;
-  truncation(e: E, i: number, op: number): void;
-  bounds(e: E, i: number): void;
-  checkIndex(e: E, i: number): void;
-  atomicLoop(e: E, i: number): void;
-  allocation(e: E, i: number): void;
-  charge(e: E, i: number): void;
-  poll(e: E, i: number): void;
+  abstract leave(e: E): void;
+  abstract division(e: E, i: number, op: number): void;
+  abstract copysign(e: E, i: number): void;
+  abstract truncation(e: E, i: number, op: number): void;
+  abstract bounds(e: E, i: number): void;
+  abstract checkIndex(e: E, i: number): void;
+  abstract atomicLoop(e: E, i: number): void;
+  abstract allocation(e: E, i: number): void;
+  abstract charge(e: E, i: number): void;
+  abstract poll(e: E, i: number): void;
   /** Selects among edges first … first + n − 1 (in `succ`) by the index of SWITCH `i`; the last is the default. */
-  switch(e: E, ends: BlockEnds, i: number, first: number, n: number): void;
-  call(e: E, i: number, op: number): void;
-  tailCall(e: E, i: number, op: number): void;
+  abstract switchOn(e: E, ends: BlockEnds, i: number, first: number, n: number): void;
+  abstract tailCall(e: E, i: number, op: number): void;
   /** Out-of-line code of instruction `i`: see OUT_OF_LINE in emission.ts. */
-  crossCall(e: E, i: number, landing: number, back: number): void;
-  crossTailCall(e: E): void;
-  outOfFuel(e: E, i: number): void;
-  slowBounds(e: E, i: number, back: number): void;
-  slowAllocation(e: E, i: number, back: number): void;
+  abstract crossCall(e: E, i: number, landing: number, back: number): void;
+  abstract crossTailCall(e: E): void;
+  abstract outOfFuel(e: E, i: number): void;
+  abstract slowBounds(e: E, i: number, back: number): void;
+  abstract slowAllocation(e: E, i: number, back: number): void;
   /** Edits [first, end) of the allocation. */
-  edits(e: E, first: number, end: number): void;
+  abstract edits(e: E, first: number, end: number): void;
   /** The compare of instruction `i`; returns the condition to branch on. */
-  flags(e: E, i: number): number;
+  abstract flags(e: E, i: number): number;
   /** Jumps to `label` if condition `cc` of compare `i`, whose flags were set by the call above, holds. */
-  branchOn(e: E, i: number, cc: number, label: number): void;
+  abstract branchOn(e: E, i: number, cc: number, label: number): void;
   /**
    * Whether the moves of edge `back` may be emitted between compare `i` and its branch, whose other edge is `other`.
    */
-  movesEarly(e: E, i: number, back: number, other: number): boolean;
+  abstract movesEarly(e: E, i: number, back: number, other: number): boolean;
   /** Calls the trap stub of `code` for instruction `at` where the frame is `frame`. */
-  callTrap(e: E, at: number, code: number, frame: number): void;
+  abstract callTrap(e: E, at: number, code: number, frame: number): void;
   /** Fragment `c` of out-of-line code, of a kind of the backend's own. */
-  outOfLine(e: E, c: number): void;
+  abstract outOfLine(e: E, c: number): void;
   /** Constants and tables after the code. */
-  data(e: E): void;
+  abstract data(e: E): void;
   /** Appends the function to the image. */
-  finish(e: E): void;
+  abstract finish(e: E): void;
+
+  // Instructions of calls (emit_calls.ts).
+
+  /** Calls, or jumps to, `target` through a relocation of `kind`. */
+  abstract callTarget(e: E, kind: number, target: number): void;
+  abstract jumpTarget(e: E, kind: number, target: number): void;
+  /** Makes label `after` the return address of the jump that follows. */
+  abstract returnTo(e: E, after: number): void;
+  /** Puts the address of the record that the context embeds for import `index` into the record register. */
+  abstract importRecord(e: E, index: number): void;
+  /** Branches to `label` unless the record belongs to the context. */
+  abstract branchForeign(e: E, label: number): void;
+  /** Calls, or jumps to, the code of the record that was just compared. */
+  abstract callRecord(e: E): void;
+  abstract jumpRecord(e: E): void;
+  /**
+   * Calls the code of a record known to belong to this instance; returns false, and does nothing, if such a record is
+   * compared like any other.
+   */
+  abstract callOwn(e: E): boolean;
+  /** The next instruction traps with `code` if the record is null. */
+  abstract mayFault(e: E, i: number, code: number): void;
 }

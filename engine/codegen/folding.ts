@@ -4,6 +4,7 @@
  * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then folds, users before producers,
  * by `fold`.
  */
+import { type f64, unsigned } from "../base/numbers.ts";
 import { REGION, regionKind } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../base/traps.ts";
@@ -89,24 +90,9 @@ export function countUses(s: LoweringContext): void {
 }
 
 /** Folds operands of value `id`. */
-type FoldRule<S extends LoweringContext> = (s: S, id: number) => unknown;
+export type FoldRule<S extends LoweringContext> = (s: S, id: number) => void;
 
-/**
- * Fold rules by number of the IR operation, from pairs of operations and their rule; operations without one fold
- * nothing.
- */
-export function foldRules<S extends LoweringContext>(
-  pairs: readonly (readonly [operations: readonly number[], rule: FoldRule<S>])[],
-): readonly (FoldRule<S> | undefined)[] {
-  const rules: (FoldRule<S> | undefined)[] = new Array(OP_FLAGS.length).fill(undefined);
-  for (const [operations, rule] of pairs) for (const op of operations) rules[op] = rule;
-  return rules;
-}
-
-/** The operations from `first` to `last`. */
-export function operationRange(first: number, last: number): readonly number[] {
-  return Array.from({ length: last - first + 1 }, (_, k) => first + k);
-}
+export function foldNothing(): void {}
 
 /**
  * Backward sweep: applies the fold rule of each live value. Values folded in a way that `finished` (bit n: FOLDING n)
@@ -114,7 +100,7 @@ export function operationRange(first: number, last: number): readonly number[] {
  */
 export function applyFoldRules<S extends LoweringContext>(
   s: S,
-  rules: readonly (FoldRule<S> | undefined)[],
+  rules: readonly FoldRule<S>[],
   finished: number,
 ): void {
   const { f, op, uses, folded } = s;
@@ -125,7 +111,7 @@ export function applyFoldRules<S extends LoweringContext>(
       if (((finished >>> folded[id]) & 1) !== 0) continue;
       const o = op[id];
       if (uses[id] === 0 && (OP_FLAGS[o] & FLAG.PURE) !== 0) dropUses(s, id);
-      else rules[o]?.(s, id);
+      else rules[o](s, id);
     }
   }
 }
@@ -159,35 +145,37 @@ function dropUses(s: LoweringContext, id: number): void {
 /** Depth to which operands of a value are followed. */
 const RANGE_DEPTH = 4;
 
+/** Powers of two by exponent. */
+const POWERS = Float64Array.from({ length: 32 }, (_, k) => 2 ** k);
+const MAX: f64 = 0xffffffff;
+
 /** An upper bound (a number below 2^32) of the i32 value `id` as unsigned. */
-export function upperBound(s: LoweringContext, id: number, depth: number = RANGE_DEPTH): number {
+export function upperBound(s: LoweringContext, id: number, depth: number = RANGE_DEPTH): f64 {
   const { op, a, b, imm } = s;
   switch (op[id]) {
     case OP.CONST:
-      return imm[id] >>> 0;
+      return unsigned(imm[id]);
     case OP.AND: {
-      if (depth === 0) return 0xffffffff;
+      if (depth === 0) return MAX;
       return Math.min(upperBound(s, a[id], depth - 1), upperBound(s, b[id], depth - 1));
     }
     case OP.SHR_U:
       if (op[b[id]] === OP.CONST && depth > 0) {
-        return Math.floor(upperBound(s, a[id], depth - 1) / 2 ** (imm[b[id]] & 31));
+        return Math.floor(upperBound(s, a[id], depth - 1) / POWERS[imm[b[id]] & 31]);
       }
-      return 0xffffffff;
+      return MAX;
     case OP.SHL: {
-      if (op[b[id]] !== OP.CONST || depth === 0) return 0xffffffff;
-      const bound = upperBound(s, a[id], depth - 1) * 2 ** (imm[b[id]] & 31);
-      return bound > 0xffffffff ? 0xffffffff : bound;
+      if (op[b[id]] !== OP.CONST || depth === 0) return MAX;
+      return Math.min(upperBound(s, a[id], depth - 1) * POWERS[imm[b[id]] & 31], MAX);
     }
     case OP.ADD: {
-      if (depth === 0) return 0xffffffff;
-      const bound = upperBound(s, a[id], depth - 1) + upperBound(s, b[id], depth - 1);
-      return bound > 0xffffffff ? 0xffffffff : bound;
+      if (depth === 0) return MAX;
+      return Math.min(upperBound(s, a[id], depth - 1) + upperBound(s, b[id], depth - 1), MAX);
     }
     case OP.LOAD8_U:
-      return 0xff;
+      return unsigned(0xff);
     case OP.LOAD16_U:
-      return 0xffff;
+      return unsigned(0xffff);
   }
-  return op[id] >= OP.EQ && op[id] <= OP.GE_U ? 1 : 0xffffffff;
+  return op[id] >= OP.EQ && op[id] <= OP.GE_U ? unsigned(1) : MAX;
 }

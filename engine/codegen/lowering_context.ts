@@ -9,9 +9,10 @@
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
+import type { ArgumentRegisters } from "./abi_locations.ts";
+import type { CodegenOptions } from "./codegen_options.ts";
 import type { MachineCode } from "./machine_code.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
-import type { CodegenContext } from "./target.ts";
 import { CONSTRAINT, operandWord, ROLE, type VCode } from "./vcode.ts";
 
 /** The form in which a value is folded. */
@@ -27,71 +28,52 @@ export const FOLDING = {
 
 /** Registers of calls. */
 interface CallConvention {
-  /** Physical register per parameter or result of a list of types, −1 for the overflow buffer. */
-  params(types: Uint8Array): Int8Array;
-  results(types: Uint8Array): Int8Array;
+  /** Registers of parameters and results. */
+  readonly params: ArgumentRegisters;
+  readonly results: ArgumentRegisters;
   /** Bytes of an entry of the overflow buffer. */
   readonly overflowEntry: number;
   /** Register of a record at a call through it. */
   readonly record: number;
   /** Registers that any call may destroy, and those that native builtins destroy; masks as RegisterFile's. */
-  readonly clobbers: { readonly general: number; readonly vector: number };
-  readonly nativeClobbers: { readonly general: number; readonly vector: number };
+  readonly generalClobbers: number;
+  readonly vectorClobbers: number;
+  readonly nativeGeneral: number;
+  readonly nativeVector: number;
 }
-
-/** The calling convention and the few instructions that the shared rules (select_control.ts) need of a backend. */
-export interface TargetHooks {
-  readonly convention: CallConvention;
-  /** Begins an instruction that makes the address context + imm of CONTEXT `id`; returns its index. */
-  beginContextAddress(s: LoweringContext, id: number): number;
-  /** Loads the 64-bit field of the context at `offset` into a new vreg. */
-  loadContext(s: LoweringContext, offset: number): number;
-  /** Loads vreg `to` of type `ty` from [base + disp]. */
-  loadFrom(s: LoweringContext, to: number, base: number, disp: number, ty: number): void;
-  /** Stores vreg `value` of type `ty` to [base + disp]. */
-  storeTo(s: LoweringContext, value: number, base: number, disp: number, ty: number): void;
-  /** Adds the operands that the backend's SWITCH needs after the index. */
-  switchOperands(s: LoweringContext): void;
-  /** The compare that ends a block: branches on value `condition`. */
-  branchCompare(s: LoweringContext, condition: number): void;
-  /** Traps with the code in `codeBits` (in place in aux) if value `condition` is not zero. */
-  trapCompare(s: LoweringContext, condition: number, codeBits: number): void;
-}
-
-const NO_VALUES = new Int32Array(0);
 
 export abstract class LoweringContext {
-  abstract readonly lowering: TargetHooks;
+  readonly convention: CallConvention;
   f!: IrFunction;
   v!: VCode;
-  context!: CodegenContext;
+  options!: CodegenOptions;
   code!: MachineCode;
   explicit = false;
 
   // Columns of the function.
   op: Uint16Array = new Uint16Array(0);
   ty: Uint8Array = new Uint8Array(0);
-  a: Int32Array = NO_VALUES;
-  b: Int32Array = NO_VALUES;
-  c: Int32Array = NO_VALUES;
-  imm: Int32Array = NO_VALUES;
+  a: Int32Array = new Int32Array(0);
+  b: Int32Array = new Int32Array(0);
+  c: Int32Array = new Int32Array(0);
+  imm: Int32Array = new Int32Array(0);
 
   // Per value: number of uses, uses as a condition, folding, virtual register, block, effect groups.
-  uses: Int32Array = NO_VALUES;
-  conditionUses: Int32Array = NO_VALUES;
+  uses: Int32Array = new Int32Array(0);
+  conditionUses: Int32Array = new Int32Array(0);
   folded: Uint8Array = new Uint8Array(0);
-  vregs: Int32Array = NO_VALUES;
-  blockOf: Int32Array = NO_VALUES;
+  vregs: Int32Array = new Int32Array(0);
+  blockOf: Int32Array = new Int32Array(0);
   /**
    * Two loads or operations with equal trap groups have nothing between them that traps (loads aside), writes or calls.
    */
-  trapGroup: Int32Array = NO_VALUES;
+  trapGroup: Int32Array = new Int32Array(0);
   /** Equal write groups: nothing between them writes memory or calls. */
-  writeGroup: Int32Array = NO_VALUES;
+  writeGroup: Int32Array = new Int32Array(0);
   /** The TRAP_IF into which a value is folded, itself for a TRAP_IF; 0 for none. */
-  trapUser: Int32Array = NO_VALUES;
+  trapUser: Int32Array = new Int32Array(0);
   /** For a CONST: the block (plus one) for which vregs[] holds; −1: it holds everywhere. */
-  constantBlock: Int32Array = NO_VALUES;
+  constantBlock: Int32Array = new Int32Array(0);
 
   /** Number of the stretch of code being selected: ends at block boundaries and calls. */
   region = 0;
@@ -106,13 +88,54 @@ export abstract class LoweringContext {
   /** Scratch list of select_control.ts: the vregs of a call's or return's values. */
   readonly listVregs: number[] = [];
 
+  /** Locations of the parameters and results of the call selected last; −1 for the overflow buffer. */
+  paramLocations: Int8Array = new Int8Array(16);
+  resultLocations: Int8Array = new Int8Array(16);
+
+  constructor(convention: CallConvention) {
+    this.convention = convention;
+  }
+
+  // The few instructions that the shared rules (select_control.ts, divide_constant.ts) need of a backend.
+
+  /** Begins an instruction that makes the address context + imm of CONTEXT `id`; returns its index. */
+  abstract beginContextAddress(id: number): number;
+  /** Loads the 64-bit field of the context at `offset` into a new vreg. */
+  abstract loadContext(offset: number): number;
+  /** Loads vreg `to` of type `ty` from [base + disp]. */
+  abstract loadFrom(to: number, base: number, disp: number, ty: number): void;
+  /** Stores vreg `value` of type `ty` to [base + disp]. */
+  abstract storeTo(value: number, base: number, disp: number, ty: number): void;
+  /** Adds the operands that the backend's SWITCH needs after the index. */
+  abstract switchOperands(): void;
+  /** The compare that ends a block: branches on value `condition`. */
+  abstract branchCompare(condition: number): void;
+  /** Traps with the code in `codeBits` (in place in aux) if value `condition` is not zero. */
+  abstract trapCompare(condition: number, codeBits: number): void;
+  // 64-bit arithmetic on vregs; each returns the vreg of its result.
+  /** High half of n × m, signed or not. */
+  abstract highProduct(signed: boolean, n: number, m: number): number;
+  abstract wideSum(x: number, y: number): number;
+  abstract wideDifference(x: number, y: number): number;
+  /** x shifted to the right by a count from 1 on, signed or not. */
+  abstract wideShiftRight(signed: boolean, x: number, count: number): number;
+  /** Value `id` = n − quotient × the divisor with halves `low` and `high`, signed or not. */
+  abstract defineRemainder(
+    signed: boolean,
+    id: number,
+    n: number,
+    quotient: number,
+    low: number,
+    high: number,
+  ): void;
+
   /** Forgets the last function. */
-  beginFunction(f: IrFunction, v: VCode, context: CodegenContext, code: MachineCode): void {
+  beginFunction(f: IrFunction, v: VCode, options: CodegenOptions, code: MachineCode): void {
     this.f = f;
     this.v = v;
-    this.context = context;
+    this.options = options;
     this.code = code;
-    this.explicit = context.explicitBounds;
+    this.explicit = options.explicitBounds;
     this.op = f.op;
     this.ty = f.ty;
     this.a = f.a;
@@ -141,11 +164,6 @@ export abstract class LoweringContext {
       this.trapUser.fill(0, 0, count);
       this.constantBlock.fill(0, 0, count);
     }
-  }
-
-  /** Counts an application of optimization `key`. */
-  count(key: string): void {
-    this.context.statistics.count(key);
   }
 
   /** 1 if value `id` is a 64-bit integer or reference. */
@@ -229,9 +247,13 @@ export abstract class LoweringContext {
   vectorIndex(id: number): number {
     if (id === 0) return this.v.addVector(0, 0, 0, 0);
     const { vectors } = this.f;
-    const word = (k: number) => vectors[k] | (vectors[k + 1] << 8) | (vectors[k + 2] << 16) | (vectors[k + 3] << 24);
     const at = this.imm[id] * 16;
-    return this.v.addVector(word(at), word(at + 4), word(at + 8), word(at + 12));
+    return this.v.addVector(
+      wordAt(vectors, at),
+      wordAt(vectors, at + 4),
+      wordAt(vectors, at + 8),
+      wordAt(vectors, at + 12),
+    );
   }
 
   /** Whether value `id` is the vector 0. */
@@ -297,6 +319,11 @@ export abstract class LoweringContext {
   end(): void {
     this.v.endInstruction();
   }
+}
+
+/** The four bytes at `k`, lowest first. */
+function wordAt(bytes: Uint8Array, k: number): number {
+  return bytes[k] | (bytes[k + 1] << 8) | (bytes[k + 2] << 16) | (bytes[k + 3] << 24);
 }
 
 /** Puts a vector constant of four words into a new virtual register. */

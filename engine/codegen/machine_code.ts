@@ -35,37 +35,15 @@ export const RELOC = {
  */
 export const STUB = { PARK: 0, POLL: 1, CONSTANTS: 2, ALLOCATE: 3, COMPILE: 4, BUILTIN: 16, TRAP: 64 } as const;
 
-/** Memory at the place of an image, into which its code is compiled. */
-export interface ImageStorage {
-  /** Distance in bytes from the start of the image to the poll page. */
-  readonly pollDistance: number;
-  /** A view of at least the first `bytes` bytes; undefined if there are not so many. */
-  view(bytes: number): Uint8Array | undefined;
-}
-
 export const CALL_COLUMNS = 6;
 export const TRAP_COLUMNS = 5;
-
-/**
- * A function cannot be compiled yet: the code of defined function `callee` is needed first. Caught within the compiler.
- */
-export class CalleeUnknown extends Error {
-  readonly callee: number;
-
-  constructor(callee: number) {
-    super(`The code of function ${callee} is needed first`);
-    this.callee = callee;
-  }
-}
-
-/** The code exceeds its storage: it must be compiled again, elsewhere. Caught within the compiler. */
-export class StorageExhausted extends Error {}
 
 export class MachineCode {
   bytes: Uint8Array = new Uint8Array(1 << 16);
   length = 0;
-  /** The memory of `bytes`, if they are at the place of the image. */
-  storage: ImageStorage | undefined;
+
+  /** Distance in bytes from the start of the image to the poll page, if the bytes are at the place of the image. */
+  pollDistance = 0;
 
   relocAt: number[] = [];
   relocKind: number[] = [];
@@ -97,6 +75,11 @@ export class MachineCode {
    * only facts that one thread would know at that point. Absent for one thread.
    */
   rank: Int32Array | undefined;
+  /**
+   * The defined function whose code is needed before the function that was selected last can be compiled; −1: none. Its
+   * callee `knows` sets it, and the code selected since is of no use.
+   */
+  missing = -1;
 
   /**
    * If set, emission stores here, per defined function, the starts of its blocks (−1: no code of its own) and, last, of
@@ -122,22 +105,24 @@ export class MachineCode {
   }
 
   /**
-   * Whether the registers that `callee` writes are known, for code of `caller` (defined functions). Throws
-   * CalleeUnknown if they are not, but would be if one thread compiled.
+   * Whether the registers that `callee` writes are known, for code of `caller` (defined functions). Sets `missing` if
+   * they are not, but would be if one thread compiled.
    */
   knows(callee: number, caller: number): boolean {
     const known = this.writtenKnown[callee] !== 0;
     const { rank } = this;
     if (rank === undefined) return known;
     const before = rank[callee] < rank[caller];
-    if (before && !known) throw new CalleeUnknown(callee);
+    if (before && !known && this.missing < 0) this.missing = callee;
     return before;
   }
 
   /** Forgets all code, and keeps the facts about functions. */
   clear(): void {
     this.length = 0;
-    this.relocAt.length = this.relocKind.length = this.relocTarget.length = 0;
+    this.relocAt.length = 0;
+    this.relocKind.length = 0;
+    this.relocTarget.length = 0;
     this.#calls.clear();
     this.#traps.clear();
   }
@@ -167,20 +152,15 @@ export class MachineCode {
     return this.#traps.parts;
   }
 
-  /** Makes room for `more` bytes beyond `length`. Throws StorageExhausted. */
+  /** Makes room for `more` bytes beyond `length`. */
   reserve(more: number): void {
     const size = this.length + more;
-    if (size <= this.bytes.length) return;
-    if (this.storage !== undefined) this.bytes = viewOf(this.storage, size);
-    else this.bytes = grown(this.bytes, Math.max(size, this.bytes.length * 2));
+    if (size > this.bytes.length) this.grow(size);
   }
 
-  /** Moves the image to its place. Throws StorageExhausted. */
-  enter(storage: ImageStorage): void {
-    const view = viewOf(storage, this.length);
-    view.set(this.bytes.subarray(0, this.length));
-    this.bytes = view;
-    this.storage = storage;
+  /** Makes room for `size` bytes. */
+  grow(size: number): void {
+    this.bytes = grown(this.bytes, Math.max(size, this.bytes.length * 2));
   }
 
   addReloc(at: number, kind: number, target: number): void {
@@ -213,12 +193,6 @@ export class MachineCode {
     words[row + 3] = pos;
     words[row + 4] = site;
   }
-}
-
-function viewOf(storage: ImageStorage, bytes: number): Uint8Array {
-  const view = storage.view(bytes);
-  if (view === undefined) throw new StorageExhausted("The code does not fit into the memory at its place");
-  return view;
 }
 
 /**
@@ -262,21 +236,21 @@ class Rows {
   /** All rows; a view if none were appended. */
   get rows(): Int32Array {
     const last = this.words.subarray(0, this.#length);
-    return this.#parts.length === 0 ? last : joinedWords([...this.#parts, last]);
+    if (this.#parts.length === 0) return last;
+    let total = last.length;
+    for (const part of this.#parts) total += part.length;
+    const joined = new Int32Array(total);
+    let at = 0;
+    for (const part of this.#parts) {
+      joined.set(part, at);
+      at += part.length;
+    }
+    joined.set(last, at);
+    return joined;
   }
 
   #closePart(): void {
     if (this.#length > 0) this.#parts.push(this.words.slice(0, this.#length));
     this.#length = 0;
   }
-}
-
-function joinedWords(parts: readonly Int32Array[]): Int32Array {
-  const joined = new Int32Array(parts.reduce((sum, { length }) => sum + length, 0));
-  let at = 0;
-  for (const part of parts) {
-    joined.set(part, at);
-    at += part.length;
-  }
-  return joined;
 }

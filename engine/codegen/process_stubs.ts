@@ -35,7 +35,7 @@ export function assembleProcessStubs<S extends FunctionEmission & { finish(): vo
   parts.faultHandler(s, handler, words, poll);
   s.fixup(FIXUP.ALIGN, parts.wordAlignment, 0, 0, 0);
   s.bind(words);
-  const { asm, code } = s;
+  const { out: asm, code } = s;
   asm.reserve(FAULT_WORDS.SIZE);
   for (const end = asm.at + FAULT_WORDS.SIZE; asm.at < end; asm.at += 4) putWord(asm.buffer, asm.at, 0);
   s.finish();

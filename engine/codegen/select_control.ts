@@ -2,6 +2,7 @@
  * Rules for block ends, traps and calls, the same for all backends. Arguments and results beyond the registers go
  * through the overflow buffer: stored right before the call, loaded right after it (the backend's abi.ts).
  */
+import { lowWord, unsigned } from "../base/numbers.ts";
 import { boundsBytes, boundsMemory } from "../ir/function.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
@@ -13,6 +14,13 @@ import { upperBound } from "./folding.ts";
 import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
 import type { LoweringContext } from "./lowering_context.ts";
 import { CONSTRAINT, operandWord, ROLE } from "./vcode.ts";
+
+export function selectNothing(): void {}
+
+/** Constants that `pinConstants` marked get a register here; others are materialized at their uses. */
+export function selectConstant(s: LoweringContext, id: number): void {
+  if (s.constantBlock[id] === -1) s.constant(id, s.ty[id], -1);
+}
 
 /** The vregs that edge `e` passes, written into the VCode's pool. */
 function edgeArguments(s: LoweringContext, e: number): void {
@@ -44,7 +52,7 @@ export function selectBranch(s: LoweringContext, id: number): void {
   successor(s, s.b[id]);
   successor(s, s.c[id]);
   if (s.op[s.a[id]] === OP.UNWOUND) selectUnwind(s);
-  else s.lowering.branchCompare(s, s.a[id]);
+  else s.branchCompare(s.a[id]);
 }
 
 export function selectSwitch(s: LoweringContext, id: number): void {
@@ -57,9 +65,9 @@ export function selectSwitch(s: LoweringContext, id: number): void {
     return;
   }
   const index = s.reg(s.a[id]);
-  s.plain(PSEUDO.SWITCH, n, 0, upperBound(s, s.a[id]) < n ? 1 : 0);
+  s.plain(PSEUDO.SWITCH, n, 0, upperBound(s, s.a[id]) < unsigned(n) ? 1 : 0);
   s.use(index);
-  s.lowering.switchOperands(s);
+  s.switchOperands();
   s.end();
 }
 
@@ -69,7 +77,7 @@ export function selectTrap(s: LoweringContext, id: number): void {
 }
 
 export function selectTrapIf(s: LoweringContext, id: number): void {
-  s.lowering.trapCompare(s, s.a[id], s.imm[id] << AUX_CODE_SHIFT);
+  s.trapCompare(s.a[id], s.imm[id] << AUX_CODE_SHIFT);
 }
 
 export function selectPoll(s: LoweringContext, _id: number): void {
@@ -111,7 +119,7 @@ export function selectAllocation(s: LoweringContext, id: number): void {
 }
 
 export function selectContext(s: LoweringContext, id: number): void {
-  const i = s.lowering.beginContextAddress(s, id);
+  const i = s.beginContextAddress(id);
   s.def(id);
   s.end();
   s.v.vregRemat[s.vregs[id]] = i + 1;
@@ -121,7 +129,7 @@ export function selectContext(s: LoweringContext, id: number): void {
 export function selectEntry(s: LoweringContext): void {
   const { f, v } = s;
   const params = f.signature.params;
-  const locations = s.lowering.convention.params(params);
+  const locations = s.paramLocations = s.convention.params.locate(params, s.paramLocations);
   const first = f.blockStart[0];
   const count = f.blockParams[0];
   s.plain(PSEUDO.ENTRY, 0, 0, 0);
@@ -137,8 +145,8 @@ export function selectEntry(s: LoweringContext): void {
   for (let i = 0; i < count; i++) {
     const id = f.sched[first + i];
     if (locations[f.imm[id]] >= 0 || s.uses[id] === 0) continue;
-    if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
-    s.lowering.loadFrom(s, s.defVreg(id), buffer, f.imm[id] * s.lowering.convention.overflowEntry, s.ty[id]);
+    if (buffer === 0) buffer = s.loadContext(CONTEXT.OVERFLOW);
+    s.loadFrom(s.defVreg(id), buffer, f.imm[id] * s.convention.overflowEntry, s.ty[id]);
   }
 }
 
@@ -147,9 +155,9 @@ function storeOverflow(s: LoweringContext, types: Uint8Array, locations: Int8Arr
   let buffer = 0;
   for (let i = 0; i < types.length; i++) {
     if (locations[i] >= 0) continue;
-    if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
+    if (buffer === 0) buffer = s.loadContext(CONTEXT.OVERFLOW);
     const value = s.regOf(s.f.pool[list + i], types[i]);
-    s.lowering.storeTo(s, value, buffer, i * s.lowering.convention.overflowEntry, types[i]);
+    s.storeTo(value, buffer, i * s.convention.overflowEntry, types[i]);
   }
 }
 
@@ -167,7 +175,7 @@ function fixedUses(s: LoweringContext, types: Uint8Array, locations: Int8Array):
 
 export function selectReturn(s: LoweringContext, id: number): void {
   const types = s.f.signature.results;
-  const locations = s.lowering.convention.results(types);
+  const locations = s.resultLocations = s.convention.results.locate(types, s.resultLocations);
   const list = s.a[id];
   storeOverflow(s, types, locations, list);
   resolveList(s, types, locations, list);
@@ -191,11 +199,11 @@ function hasLanding(s: LoweringContext): boolean {
 function selectUnwind(s: LoweringContext): void {
   const i = s.plain(PSEUDO.UNWIND, 0, 0, 0);
   // With stack-reg off values come back right after calls, into the results' registers too.
-  const kept = s.context.optimizations["stack-reg"];
-  const { general, vector } = s.lowering.convention.clobbers;
+  const kept = s.options.lazyReloads;
+  const { generalClobbers, vectorClobbers } = s.convention;
   s.v.clobbers[i] = s.v.addClobbers(
-    kept ? general & ~s.resultGeneral : general,
-    kept ? vector & ~s.resultVector : vector,
+    kept ? generalClobbers & ~s.resultGeneral : generalClobbers,
+    kept ? vectorClobbers & ~s.resultVector : vectorClobbers,
   );
   s.end();
 }
@@ -211,9 +219,9 @@ function call(
   vectorClobbers: number,
 ): void {
   const { v } = s;
-  const { convention } = s.lowering;
-  const params = convention.params(signature.params);
-  const results = convention.results(signature.results);
+  const { convention } = s;
+  const params = s.paramLocations = convention.params.locate(signature.params, s.paramLocations);
+  const results = s.resultLocations = convention.results.locate(signature.results, s.resultLocations);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
   v.hasCalls = true;
   // The callee may move the memory.
@@ -224,12 +232,13 @@ function call(
   const nullCode = op === PSEUDO.CALL_RECORD ? s.c[id] & CALL_NULL_CODE : 0;
   const landing = hasLanding(s);
   if (landing) {
-    generalClobbers = convention.clobbers.general;
-    vectorClobbers = convention.clobbers.vector;
+    generalClobbers = convention.generalClobbers;
+    vectorClobbers = convention.vectorClobbers;
   }
   const i = s.plain(op, s.c[id], s.imm[id], landing ? nullCode | AUX_LANDING : nullCode);
+  const n = signature.results.length;
   s.resultGeneral = s.resultVector = 0;
-  for (let k = 0; k < results.length; k++) {
+  for (let k = 0; k < n; k++) {
     if (results[k] >= FIRST_VECTOR) s.resultVector |= 1 << (results[k] - FIRST_VECTOR);
     else if (results[k] >= 0) s.resultGeneral |= 1 << results[k];
   }
@@ -237,54 +246,64 @@ function call(
   vectorClobbers &= ~s.resultVector;
   v.clobbers[i] = v.addClobbers(generalClobbers, vectorClobbers);
   // A single result belongs to the call; of several, RESULT instructions name consecutive vregs.
-  const n = signature.results.length;
   const firstVreg = v.vregCount;
   for (let k = 0; k < n; k++) v.newVreg(signature.results[k]);
   s.vregs[id] = firstVreg;
   for (let k = 0; k < n; k++) {
     if (results[k] >= 0) v.operand(operandWord(firstVreg + k, ROLE.DEF, CONSTRAINT.FIXED, results[k]));
   }
-  if (record >= 0) s.useFixed(recordVreg, s.lowering.convention.record);
+  if (record >= 0) s.useFixed(recordVreg, s.convention.record);
   fixedUses(s, signature.params, params);
   s.end();
   let buffer = 0;
   for (let k = 0; k < n; k++) {
     if (results[k] >= 0) continue;
-    if (buffer === 0) buffer = s.lowering.loadContext(s, CONTEXT.OVERFLOW);
-    s.lowering.loadFrom(s, firstVreg + k, buffer, k * convention.overflowEntry, signature.results[k]);
+    if (buffer === 0) buffer = s.loadContext(CONTEXT.OVERFLOW);
+    s.loadFrom(firstVreg + k, buffer, k * convention.overflowEntry, signature.results[k]);
   }
 }
 
 export function selectCall(s: LoweringContext, id: number): void {
   const callee = s.c[id];
-  const known = s.code.knows(callee, s.f.funcIndex - s.context.layout.importedFuncs);
-  const { clobbers } = s.lowering.convention;
-  const general = known ? s.code.writtenGeneral[callee] : clobbers.general;
-  const vector = known ? s.code.writtenVector[callee] : clobbers.vector;
-  call(s, id, PSEUDO.CALL, s.context.signatures[s.imm[id]], -1, general, vector);
+  const known = s.code.knows(callee, s.f.funcIndex - s.options.importedFuncs);
+  const { generalClobbers, vectorClobbers } = s.convention;
+  const general = known ? s.code.writtenGeneral[callee] : generalClobbers;
+  const vector = known ? s.code.writtenVector[callee] : vectorClobbers;
+  call(s, id, PSEUDO.CALL, s.options.signatures[s.imm[id]], -1, general, vector);
 }
 
 export function selectCallRecord(s: LoweringContext, id: number): void {
-  const { general, vector } = s.lowering.convention.clobbers;
-  call(s, id, PSEUDO.CALL_RECORD, s.context.signatures[s.imm[id]], s.f.pool[s.a[id]], general, vector);
+  const { generalClobbers, vectorClobbers } = s.convention;
+  call(s, id, PSEUDO.CALL_RECORD, s.options.signatures[s.imm[id]], s.f.pool[s.a[id]], generalClobbers, vectorClobbers);
 }
 
 export function selectCallImport(s: LoweringContext, id: number): void {
-  const { general, vector } = s.lowering.convention.clobbers;
-  call(s, id, PSEUDO.CALL_IMPORT, s.context.signatures[s.imm[id]], -1, general, vector);
+  const { generalClobbers, vectorClobbers } = s.convention;
+  call(s, id, PSEUDO.CALL_IMPORT, s.options.signatures[s.imm[id]], -1, generalClobbers, vectorClobbers);
 }
 
-/** Signatures of the builtins, made once: argument locations are cached by their lists. */
-const BUILTIN_SIGNATURES: readonly Signature[] = BUILTIN_ROWS.map((row) => (
-  { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) }
-));
+/** By builtin: 1 for native ones, the numbers of parameters and of results; their types, one builtin after another. */
+const BUILTIN_NATIVE = Uint8Array.from(BUILTIN_ROWS, ({ native }) => native ? 1 : 0);
+const BUILTIN_PARAMS = Uint8Array.from(BUILTIN_ROWS, ({ params }) => params.length);
+const BUILTIN_RESULTS = Uint8Array.from(BUILTIN_ROWS, ({ results }) => results.length);
+const BUILTIN_TYPES = Uint8Array.from(BUILTIN_ROWS.flatMap(({ params, results }) => [...params, ...results]));
+
+/** The signature of builtin `n`. */
+function builtinSignature(n: number): Signature {
+  let at = 0;
+  for (let k = 0; k < n; k++) at += BUILTIN_PARAMS[k] + BUILTIN_RESULTS[k];
+  const params = new Uint8Array(BUILTIN_PARAMS[n]), results = new Uint8Array(BUILTIN_RESULTS[n]);
+  for (let k = 0; k < params.length; k++) params[k] = BUILTIN_TYPES[at++];
+  for (let k = 0; k < results.length; k++) results[k] = BUILTIN_TYPES[at++];
+  return { params, results };
+}
 
 export function selectCallBuiltin(s: LoweringContext, id: number): void {
-  const row = BUILTIN_ROWS[s.c[id]];
-  const signature = BUILTIN_SIGNATURES[s.c[id]];
-  const { clobbers, nativeClobbers } = s.lowering.convention;
-  const { general, vector } = row.native ? nativeClobbers : clobbers;
-  call(s, id, row.native ? PSEUDO.CALL_NATIVE : PSEUDO.CALL_PARKING, signature, -1, general, vector);
+  const n = s.c[id];
+  const { generalClobbers, vectorClobbers, nativeGeneral, nativeVector } = s.convention;
+  const signature = builtinSignature(n);
+  if (BUILTIN_NATIVE[n] !== 0) call(s, id, PSEUDO.CALL_NATIVE, signature, -1, nativeGeneral, nativeVector);
+  else call(s, id, PSEUDO.CALL_PARKING, signature, -1, generalClobbers, vectorClobbers);
 }
 
 export function selectResult(s: LoweringContext, id: number): void {
@@ -303,8 +322,8 @@ function tailCall(
   generalClobbers: number,
   vectorClobbers: number,
 ): void {
-  const signature = s.context.signatures[s.imm[id]];
-  const locations = s.lowering.convention.params(signature.params);
+  const signature = s.options.signatures[s.imm[id]];
+  const locations = s.paramLocations = s.convention.params.locate(signature.params, s.paramLocations);
   const list = s.a[id] + (record >= 0 ? 1 : 0);
   s.v.hasCalls = true;
   const recordVreg = record >= 0 ? s.reg(record) : 0;
@@ -312,31 +331,31 @@ function tailCall(
   resolveList(s, signature.params, locations, list);
   const i = s.plain(op, s.c[id], s.imm[id], op === PSEUDO.TAIL_CALL_RECORD ? s.c[id] & CALL_NULL_CODE : 0);
   if ((generalClobbers | vectorClobbers) !== 0) s.v.clobbers[i] = s.v.addClobbers(generalClobbers, vectorClobbers);
-  if (record >= 0) s.useFixed(recordVreg, s.lowering.convention.record);
+  if (record >= 0) s.useFixed(recordVreg, s.convention.record);
   fixedUses(s, signature.params, locations);
   s.end();
 }
 
 export function selectTailCall(s: LoweringContext, id: number): void {
   const callee = s.c[id];
-  const caller = s.f.funcIndex - s.context.layout.importedFuncs;
+  const caller = s.f.funcIndex - s.options.importedFuncs;
   const known = s.code.knows(callee, caller);
   // A call of the function itself: its writes are counted anyway.
   const self = callee === caller;
-  const { clobbers } = s.lowering.convention;
-  const general = self ? 0 : known ? s.code.writtenGeneral[callee] : clobbers.general;
-  const vector = self ? 0 : known ? s.code.writtenVector[callee] : clobbers.vector;
+  const { generalClobbers, vectorClobbers } = s.convention;
+  const general = self ? 0 : known ? s.code.writtenGeneral[callee] : generalClobbers;
+  const vector = self ? 0 : known ? s.code.writtenVector[callee] : vectorClobbers;
   tailCall(s, id, PSEUDO.TAIL_CALL, -1, general, vector);
 }
 
 export function selectTailCallRecord(s: LoweringContext, id: number): void {
-  const { general, vector } = s.lowering.convention.clobbers;
-  tailCall(s, id, PSEUDO.TAIL_CALL_RECORD, s.f.pool[s.a[id]], general, vector);
+  const { generalClobbers, vectorClobbers } = s.convention;
+  tailCall(s, id, PSEUDO.TAIL_CALL_RECORD, s.f.pool[s.a[id]], generalClobbers, vectorClobbers);
 }
 
 export function selectTailCallImport(s: LoweringContext, id: number): void {
-  const { general, vector } = s.lowering.convention.clobbers;
-  tailCall(s, id, PSEUDO.TAIL_CALL_IMPORT, -1, general, vector);
+  const { generalClobbers, vectorClobbers } = s.convention;
+  tailCall(s, id, PSEUDO.TAIL_CALL_IMPORT, -1, generalClobbers, vectorClobbers);
 }
 
 /** Explicit mode: the address plus its static offset plus the access size must not exceed the memory's length. */
@@ -346,9 +365,9 @@ export function selectBounds(s: LoweringContext, id: number): void {
   const size = boundsBytes(s.c[id]);
   const wide = s.ty[address] === TY.I64 ? 1 : 0;
   if (s.op[address] === OP.CONST && (wide === 0 || s.c[address] === 0)) {
-    const extent = (s.imm[address] >>> 0) + (s.imm[id] >>> 0) + size;
+    const extent = unsigned(s.imm[address]) + unsigned(s.imm[id]) + size;
     if (extent <= 0x7fffffff) {
-      s.plain(PSEUDO.BOUNDS, 0, extent, (memory << 8) | 2);
+      s.plain(PSEUDO.BOUNDS, 0, lowWord(extent), (memory << 8) | 2);
       s.end();
       return;
     }

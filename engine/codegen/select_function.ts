@@ -5,9 +5,11 @@
 import { FLAG, OP, OP_FLAGS, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { countUses } from "./folding.ts";
-import * as control from "./select_control.ts";
+import { selectEntry } from "./select_control.ts";
 import type { LoweringContext } from "./lowering_context.ts";
-import type { Rule } from "./selection_rules.ts";
+
+/** Selects instructions for value `id`. */
+export type Rule<S extends LoweringContext> = (s: S, id: number) => void;
 
 /** Chooses instructions for the function that `s` has begun. `rules` by number of the IR operation. */
 export function selectBlocks<S extends LoweringContext>(
@@ -47,7 +49,7 @@ function selectBlock<S extends LoweringContext>(s: S, rules: readonly Rule<S>[],
     s.current = sched[start];
     v.paramStart[0] = v.allocPool(0);
     v.paramCount[0] = 0;
-    control.selectEntry(s);
+    selectEntry(s);
   } else {
     const first = v.allocPool(params);
     v.paramStart[k] = first;
@@ -92,7 +94,7 @@ function pinConstants(s: LoweringContext): void {
  * than to keep.
  */
 function pinVectorConstants(s: LoweringContext, id: number, depth: number): void {
-  if (!s.context.optimizations["v128-const-cache"]) return;
+  if (!s.options.keepsVectors) return;
   const { op, ty, blockOf } = s;
   const { blockDepth } = s.f;
   const mask = OP_VALUE_MASK[op[id]];

@@ -8,9 +8,7 @@
 import { OP_ROWS, type OpName } from "../ir/ops.ts";
 import type { LoweringContext } from "./lowering_context.ts";
 import * as control from "./select_control.ts";
-
-/** Selects instructions for value `id`. */
-export type Rule<S extends LoweringContext> = (s: S, id: number) => void;
+import type { Rule } from "./select_function.ts";
 
 /** The rule of each operation. */
 const RULE_NAMES = {
@@ -212,16 +210,9 @@ const RULE_NAMES = {
   VBITSELECT: "selectBitselect",
 } as const satisfies Record<OpName, string>;
 
-function selectNothing(): void {}
-
-/** Constants that `pinConstants` marked get a register here; others are materialized at their uses. */
-function selectConstant(s: LoweringContext, id: number): void {
-  if (s.constantBlock[id] === -1) s.constant(id, s.ty[id], -1);
-}
-
 const SHARED_RULES = {
-  selectNothing,
-  selectConstant,
+  selectNothing: control.selectNothing,
+  selectConstant: control.selectConstant,
   selectResult: control.selectResult,
   selectContext: control.selectContext,
   selectTrapIf: control.selectTrapIf,

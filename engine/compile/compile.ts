@@ -16,7 +16,8 @@ import { isKernelTarget, type KernelTarget, withKernel } from "../baseline/kerne
 import type { ContextLayout } from "../abi/context_layout.ts";
 import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
 import { alignImage } from "../codegen/align_image.ts";
-import { type ImageStorage, MachineCode, RELOC, StorageExhausted, STUB } from "../codegen/machine_code.ts";
+import { MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
+import { type ImageStorage, PlacedCode, StorageExhausted, storageOf } from "../codegen/placed_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
 import type { BodyWork, CompileOptions } from "./compile_options.ts";
 import { UnsupportedError } from "../base/errors.ts";
@@ -159,7 +160,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const shape = moduleInterface(valid);
   const image: ImageFacts = { ...shape, statistics: new Statistics() };
   const context = codegenContext(shape, options, image.statistics);
-  const code = new MachineCode(valid.funcs.length, shape.signatures.length);
+  const code = new PlacedCode(valid.funcs.length, shape.signatures.length);
   const inlineSites = new Map<number, InlineSite[]>();
   options.observe?.(code);
   target.emitStubs(context, code);
@@ -275,7 +276,7 @@ const MOST_EXPANSION = 6;
 const MOST_STUBS = 1 << 18;
 
 /** Lets the code be written to its place, if the module is large enough. */
-function enterStorage(valid: ValidModule, code: MachineCode, { storage }: CompileOptions): void {
+function enterStorage(valid: ValidModule, code: PlacedCode, { storage }: CompileOptions): void {
   if (storage === undefined) return;
   const bytes = bodyBytes(valid.funcs);
   const memory = bytes < STORAGE_FROM ? undefined : storage(bytes * MOST_EXPANSION + MOST_STUBS);
@@ -497,7 +498,7 @@ function describeImage(
     settings: options.settings,
     inlineSites,
     statistics: env.statistics.snapshot(),
-    storage: code.storage,
+    storage: storageOf(code),
   };
 }
 

@@ -3,7 +3,8 @@
  * compilers of bodies share them.
  */
 import type { CodegenContext, Target } from "../codegen/target.ts";
-import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
+import type { MachineCode } from "../codegen/machine_code.ts";
+import type { ImageStorage } from "../codegen/placed_code.ts";
 import type { GrowingChunk } from "../host/memory/code_arena.ts";
 import type { FeatureSet } from "../settings/features.ts";
 import type { InlineSite } from "../link/code_description.ts";

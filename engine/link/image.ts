@@ -4,7 +4,8 @@
  * by program counter. Invariant: tables are sorted by offset, so lookups are binary searches.
  */
 import { grown } from "../base/columns.ts";
-import type { ImageStorage, MachineCode } from "../codegen/machine_code.ts";
+import type { MachineCode } from "../codegen/machine_code.ts";
+import type { ImageStorage } from "../codegen/placed_code.ts";
 import type { CodeArena, GrowingChunk, OpenChunk } from "../host/memory/code_arena.ts";
 
 /** The function and position of a program counter in an image. */

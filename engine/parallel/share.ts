@@ -3,7 +3,8 @@
  * all functions that this thread took, in its output, and the statistics of compiling them.
  */
 import type { Statistics } from "../base/statistics.ts";
-import { CalleeUnknown, MachineCode } from "../codegen/machine_code.ts";
+import { CalleeUnknown } from "../codegen/callee_unknown.ts";
+import { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
 import { functionCodeWords, writeFunctionCode } from "../codegen/function_code.ts";
 import type { Output } from "./output.ts";
