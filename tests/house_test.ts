@@ -84,7 +84,6 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/runtime/realm_store.ts: storedCollector": "one store per realm",
   "engine/runtime/realm_store.ts: store": "one store per realm",
   "engine/text/keywords.ts: numberBySymbol": "a constant, computed once",
-  "engine/translate/memory.ts: staticOffset": "second result of a synchronous function, once per memory access",
   "engine/webassembly/module.ts: options": "the namespace replaces a global, so it has one engine",
   "engine/webassembly/module.ts: engine": "the namespace replaces a global, so it has one engine",
   "engine/webassembly/limit.ts: storage": "made at the first use: Node's module takes time to load",

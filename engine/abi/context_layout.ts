@@ -279,11 +279,6 @@ export function layoutContext(shape: ContextShape): ContextLayout {
   };
 }
 
-/** The function index by which code calls string builtin `k`, as if it were an import. */
-export function stringBuiltinIndex({ stringsOffset, importsOffset }: ContextLayout, k: number): number {
-  return (stringsOffset + STRINGS.RECORDS - importsOffset) / RECORD.SIZE + k;
-}
-
 /**
  * Words after the process stubs that give the fault handler its code range, landing pad and previous handlers
  * (ProcessStubs.faultWords): byte offsets of addresses.

@@ -25,7 +25,7 @@ export interface ValueColumns {
 }
 
 /** The 16 bytes of canonical NaNs in lanes of `shape`. */
-export function canonicalLanes(shape: number): Uint8Array {
+function canonicalLanes(shape: number): Uint8Array {
   const words = shape === SHAPE.F64X2 ? [0, NAN64_HIGH, 0, NAN64_HIGH] : [NAN32, NAN32, NAN32, NAN32];
   return new Uint8Array(Uint32Array.from(words).buffer);
 }

@@ -3,8 +3,8 @@
  * compiler and the processor: one row each. Made once (codeSettings), passed whole. In: options of embedders. Out: a
  * frozen value that compilation, the description of code, artifacts, jobs of other threads and the runtime share.
  *
- * A new setting is a field with a row here; the compiler's environment (translate/module_env.ts) and the context of
- * code generation (codegen/target.ts) have its field at once.
+ * A new setting is a field with a row here. The context of code generation (codegen/target.ts) has the field at once;
+ * translation reads it as a fact about the module (translate/module_facts.ts).
  */
 import { NAN_RULES, type NanRule } from "./nans.ts";
 import { STACK_RULES, type StackRule } from "./stack_rules.ts";

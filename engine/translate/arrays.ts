@@ -6,17 +6,20 @@
  *
  * Ranges are compared in 64-bit arithmetic, which 32-bit offsets and lengths cannot overflow.
  */
-import { type BuiltinName, NO_BYTES, PIECE_BYTES } from "../abi/builtins.ts";
+import { BUILTIN, NO_BYTES, PIECE_BYTES } from "../abi/builtins.ts";
 import { OBJECT } from "../abi/gc_layout.ts";
+import { isBelow } from "../base/numbers.ts";
 import { BLOCK_COLD, BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import type { Handler, Translation } from "./translation.ts";
+import { idOf } from "../wasm/opcodes.ts";
+import type { Translation } from "./translation.ts";
 import { branchAhead, jumpAhead } from "./block_parameters.ts";
 import { callBuiltin } from "./builtin_calls.ts";
-import type { ObjectType } from "./object_types.ts";
+import { notCompiled } from "./failures.ts";
+import type { ObjectType } from "./module_facts.ts";
 import { bitsOf, fieldTy, isZeroValue, loadOp, storeOp } from "./objects.ts";
 
 const { I32, I64, NONE, REF } = TY;
@@ -52,7 +55,7 @@ function checkRange(t: Translation, array: number, start: number, count: number)
 /** A new array of type `index` with `length` (i32) elements, all zero. */
 function allocate(t: Translation, index: number, type: ObjectType, length: number): number {
   const { b, env } = t;
-  const id = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
+  const id = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.typeIdsOffset + index * 4);
   const bytes = b.binary(OP.ADD, I64, scaled(t, length, type.elementShift), b.i64(OBJECT.FIELDS, 0));
   const array = b.emit(OP.GC_ALLOC, REF, bytes, 0, 0, 0);
   b.emit(OP.STORE, NONE, array, id, CONSTANT_POINTER, OBJECT.TYPE_ID);
@@ -77,13 +80,13 @@ function fill(
   const word = type.regions[0];
   const op = storeOp(type.storage[0]);
   const first = elementAt(t, array, start, shift);
-  if (b.isConst(count) && f.imm[count] >>> 0 <= MAX_UNROLLED) {
+  if (b.isConst(count) && !isBelow(MAX_UNROLLED, f.imm[count])) {
     for (let k = 0; k < f.imm[count]; k++) b.emit(op, NONE, first, value, word, OBJECT.FIELDS + (k << shift));
     return;
   }
   const from = b.binary(OP.ADD, I64, first, b.i64(OBJECT.FIELDS, 0));
   if (shift === 0) {
-    callBuiltin(t, "memory_set", from, value, b.unary(OP.EXTEND_U, I64, count));
+    callBuiltin(t, BUILTIN.memory_set, [from, value, b.unary(OP.EXTEND_U, I64, count)]);
     return;
   }
   const end = b.binary(OP.ADD, I64, from, scaled(t, count, shift));
@@ -101,7 +104,7 @@ function fill(
   const piece = branchAhead(t, b.binary(OP.EQ, I32, rest, b.i64(0, 0)));
   f.edgeTo[jumpAhead(t, next)] = header;
   f.edgeTo[piece] = b.openBlock(BLOCK_COLD, false);
-  callBuiltin(t, "gc_allocate", b.i64(NO_BYTES, 0));
+  callBuiltin(t, BUILTIN.gc_allocate, [b.i64(NO_BYTES, 0)]);
   f.edgeTo[jumpAhead(t, next)] = header;
   b.depth--;
   f.edgeTo[leave] = b.openBlock(0, false);
@@ -114,10 +117,6 @@ function arrayNew(t: Translation, imm: Immediates): void {
   const array = allocate(t, imm.index, type, length);
   if (!isZeroValue(t, value)) fill(t, type, array, t.b.i32(0), value, length);
   t.push(array);
-}
-
-function arrayNewDefault(t: Translation, imm: Immediates): void {
-  t.push(allocate(t, imm.index, t.env.objectTypes[imm.index]!, t.pop()));
 }
 
 function arrayNewFixed(t: Translation, imm: Immediates): void {
@@ -136,26 +135,22 @@ function arrayNewFixed(t: Translation, imm: Immediates): void {
   t.push(array);
 }
 
-/** array.new_data, array.new_elem: the runtime makes the array. */
-function arrayNewSegment(name: BuiltinName): Handler {
-  return (t, imm) => {
-    const { b } = t;
-    const count = t.pop();
-    const from = t.pop();
-    t.push(callBuiltin(t, name, b.i32(imm.index), b.i32(imm.index2), from, count));
-  };
+/** array.new_data, array.new_elem: routine `number` makes the array. */
+function arrayNewSegment(t: Translation, imm: Immediates, number: number): void {
+  const { b } = t;
+  const count = t.pop();
+  const from = t.pop();
+  t.push(callBuiltin(t, number, [b.i32(imm.index), b.i32(imm.index2), from, count]));
 }
 
-function arrayInitSegment(name: BuiltinName): Handler {
-  return (t, imm) => {
-    const { b } = t;
-    const count = t.pop();
-    const from = t.pop();
-    const to = t.pop();
-    const array = t.pop();
-    checkRange(t, array, to, count);
-    callBuiltin(t, name, b.i32(imm.index), b.i32(imm.index2), array, to, from, count);
-  };
+function arrayInitSegment(t: Translation, imm: Immediates, number: number): void {
+  const { b } = t;
+  const count = t.pop();
+  const from = t.pop();
+  const to = t.pop();
+  const array = t.pop();
+  checkRange(t, array, to, count);
+  callBuiltin(t, number, [b.i32(imm.index), b.i32(imm.index2), array, to, from, count]);
 }
 
 /** Traps unless element `index` exists. */
@@ -163,15 +158,13 @@ function checkIndex(t: Translation, array: number, index: number): void {
   t.b.trapIf(t.b.binary(OP.GE_U, I32, index, lengthOf(t, array)), TRAP.ARRAY_OUT_OF_BOUNDS);
 }
 
-function arrayGet(signed: boolean): Handler {
-  return (t, imm) => {
-    const { storage, regions, elementShift } = t.env.objectTypes[imm.index]!;
-    const index = t.pop();
-    const array = t.pop();
-    checkIndex(t, array, index);
-    const at = elementAt(t, array, index, elementShift);
-    t.push(t.b.emit(loadOp(storage[0], signed), fieldTy(storage[0]), at, 0, regions[0], OBJECT.FIELDS));
-  };
+function arrayGet(t: Translation, imm: Immediates, signed: boolean): void {
+  const { storage, regions, elementShift } = t.env.objectTypes[imm.index]!;
+  const index = t.pop();
+  const array = t.pop();
+  checkIndex(t, array, index);
+  const at = elementAt(t, array, index, elementShift);
+  t.push(t.b.emit(loadOp(storage[0], signed), fieldTy(storage[0]), at, 0, regions[0], OBJECT.FIELDS));
 }
 
 function arraySet(t: Translation, imm: Immediates): void {
@@ -181,10 +174,6 @@ function arraySet(t: Translation, imm: Immediates): void {
   const array = t.pop();
   checkIndex(t, array, index);
   t.b.emit(storeOp(storage[0]), NONE, elementAt(t, array, index, elementShift), value, regions[0], OBJECT.FIELDS);
-}
-
-function arrayLen(t: Translation): void {
-  t.push(lengthOf(t, t.pop()));
 }
 
 function arrayFill(t: Translation, imm: Immediates): void {
@@ -212,23 +201,68 @@ function arrayCopy(t: Translation, imm: Immediates): void {
   const first = b.i64(OBJECT.FIELDS, 0);
   const writeAt = b.binary(OP.ADD, I64, elementAt(t, target, to, shift), first);
   const readAt = b.binary(OP.ADD, I64, elementAt(t, source, from, shift), first);
-  callBuiltin(t, "memory_move", writeAt, readAt, scaled(t, count, shift));
+  callBuiltin(t, BUILTIN.memory_move, [writeAt, readAt, scaled(t, count, shift)]);
 }
 
-/** Handlers by mnemonic. */
-export const ARRAY_HANDLERS: Readonly<Record<string, Handler>> = {
-  "array.new": arrayNew,
-  "array.new_default": arrayNewDefault,
-  "array.new_fixed": arrayNewFixed,
-  "array.new_data": arrayNewSegment("array_new_data"),
-  "array.new_elem": arrayNewSegment("array_new_elem"),
-  "array.get": arrayGet(false),
-  "array.get_s": arrayGet(true),
-  "array.get_u": arrayGet(false),
-  "array.set": arraySet,
-  "array.len": arrayLen,
-  "array.fill": arrayFill,
-  "array.copy": arrayCopy,
-  "array.init_data": arrayInitSegment("array_init_data"),
-  "array.init_elem": arrayInitSegment("array_init_elem"),
-};
+const ARRAY_NEW = idOf("array.new");
+const ARRAY_NEW_DEFAULT = idOf("array.new_default");
+const ARRAY_NEW_FIXED = idOf("array.new_fixed");
+const ARRAY_NEW_DATA = idOf("array.new_data");
+const ARRAY_NEW_ELEM = idOf("array.new_elem");
+const ARRAY_GET = idOf("array.get");
+const ARRAY_GET_S = idOf("array.get_s");
+const ARRAY_GET_U = idOf("array.get_u");
+const ARRAY_SET = idOf("array.set");
+const ARRAY_LEN = idOf("array.len");
+const ARRAY_FILL = idOf("array.fill");
+const ARRAY_COPY = idOf("array.copy");
+const ARRAY_INIT_DATA = idOf("array.init_data");
+const ARRAY_INIT_ELEM = idOf("array.init_elem");
+
+/** Translates the instruction of row `id`. */
+export function translateArray(t: Translation, id: number, imm: Immediates): void {
+  switch (id) {
+    case ARRAY_GET:
+    case ARRAY_GET_U:
+      arrayGet(t, imm, false);
+      break;
+    case ARRAY_GET_S:
+      arrayGet(t, imm, true);
+      break;
+    case ARRAY_SET:
+      arraySet(t, imm);
+      break;
+    case ARRAY_LEN:
+      t.push(lengthOf(t, t.pop()));
+      break;
+    case ARRAY_NEW:
+      arrayNew(t, imm);
+      break;
+    case ARRAY_NEW_DEFAULT:
+      t.push(allocate(t, imm.index, t.env.objectTypes[imm.index]!, t.pop()));
+      break;
+    case ARRAY_NEW_FIXED:
+      arrayNewFixed(t, imm);
+      break;
+    case ARRAY_NEW_DATA:
+      arrayNewSegment(t, imm, BUILTIN.array_new_data);
+      break;
+    case ARRAY_NEW_ELEM:
+      arrayNewSegment(t, imm, BUILTIN.array_new_elem);
+      break;
+    case ARRAY_FILL:
+      arrayFill(t, imm);
+      break;
+    case ARRAY_COPY:
+      arrayCopy(t, imm);
+      break;
+    case ARRAY_INIT_DATA:
+      arrayInitSegment(t, imm, BUILTIN.array_init_data);
+      break;
+    case ARRAY_INIT_ELEM:
+      arrayInitSegment(t, imm, BUILTIN.array_init_elem);
+      break;
+    default:
+      throw notCompiled(id, t.b.pos);
+  }
+}

@@ -5,17 +5,18 @@
  * Traps occur in this order: unaligned, out of bounds, not shared. The alignment check covers the sum of the address
  * and the static offset, of which only the low bits matter.
  */
-import type { BuiltinName } from "../abi/builtins.ts";
+import { BUILTIN } from "../abi/builtins.ts";
 import { atomicWord } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import { THREADS_ROWS } from "../wasm/opcodes_threads.ts";
-import type { Handler, Translation } from "./translation.ts";
+import { idOf, opcodeColumn } from "../wasm/opcodes.ts";
+import type { Translation } from "./translation.ts";
 import { takePool } from "./block_parameters.ts";
 import { callBuiltin } from "./builtin_calls.ts";
-import { checkBounds, checkedAddress, staticOffset } from "./memory.ts";
+import { notCompiled } from "./failures.ts";
+import { checkBounds, checkedAddress } from "./memory.ts";
 
 const { I32, I64, NONE } = TY;
 
@@ -42,7 +43,8 @@ function checkAlignment(t: Translation, imm: Immediates, address: number, width:
 }
 
 /**
- * Checks the address of an access of 2^`width` bytes and returns it; `staticOffset` holds the remaining static offset.
+ * Checks the address of an access of 2^`width` bytes and returns it; `t.staticOffset` holds the remaining static
+ * offset.
  */
 function atomicAddress(t: Translation, imm: Immediates, width: number): number {
   const operand = t.pop();
@@ -54,89 +56,86 @@ function wordOf(t: Translation, imm: Immediates, width: number): number {
   return atomicWord(t.env.memoryRegion[imm.memory], width);
 }
 
-function load(ty: number, width: number): Handler {
-  return (t, imm) => {
-    const address = atomicAddress(t, imm, width);
-    t.push(t.b.emit(OP.ATOMIC_LOAD, ty, address, 0, wordOf(t, imm, width), staticOffset));
-  };
+/** `value` is the operand of the operation on memory; the result is pushed unless `op` stores. */
+function access(t: Translation, imm: Immediates, id: number, value: number): void {
+  const width = WIDTH[id], op = ATOMIC_OP[id];
+  const address = atomicAddress(t, imm, width);
+  const result = t.b.emit(op, ATOMIC_TY[id], address, value, wordOf(t, imm, width), t.staticOffset);
+  if (op !== OP.ATOMIC_STORE) t.push(result);
 }
 
-function store(width: number): Handler {
-  return (t, imm) => {
-    const value = t.pop();
-    const address = atomicAddress(t, imm, width);
-    t.b.emit(OP.ATOMIC_STORE, NONE, address, value, wordOf(t, imm, width), staticOffset);
-  };
-}
-
-function modify(op: number, ty: number, width: number): Handler {
-  return (t, imm) => {
-    const value = t.pop();
-    const address = atomicAddress(t, imm, width);
-    t.push(t.b.emit(op, ty, address, value, wordOf(t, imm, width), staticOffset));
-  };
-}
-
-function compareExchange(ty: number, width: number): Handler {
-  return (t, imm) => {
-    const replacement = t.pop();
-    const expected = t.pop();
-    const address = atomicAddress(t, imm, width);
-    const list = takePool(t, 3);
-    const { pool } = t.f;
-    pool[list] = address;
-    pool[list + 1] = expected;
-    pool[list + 2] = replacement;
-    t.push(t.b.emit(OP.ATOMIC_CMPXCHG, ty, list, 3, wordOf(t, imm, width), staticOffset));
-  };
+function compareExchange(t: Translation, imm: Immediates, id: number): void {
+  const width = WIDTH[id];
+  const replacement = t.pop();
+  const expected = t.pop();
+  const address = atomicAddress(t, imm, width);
+  const list = takePool(t, 3);
+  const { pool } = t.f;
+  pool[list] = address;
+  pool[list + 1] = expected;
+  pool[list + 2] = replacement;
+  t.push(t.b.emit(OP.ATOMIC_CMPXCHG, ATOMIC_TY[id], list, 3, wordOf(t, imm, width), t.staticOffset));
 }
 
 /**
- * notify and wait: a call of routine `name` with the memory, the address and the `operands` (1 or 2) operands above it.
- * The access is of 2^`width` bytes.
+ * notify and wait: a call of routine `number` with the memory, the address and the `operands` (1 or 2) operands above
+ * it. The access is of 2^`width` bytes.
  */
-function waiting(name: BuiltinName, width: number, operands: number): Handler {
-  return (t, imm) => {
-    const { b } = t;
-    const last = operands > 1 ? t.pop() : 0;
-    const first = t.pop();
-    const operand = t.pop();
-    checkAlignment(t, imm, operand, width);
-    // The routine checks bounds itself; a sum beyond 2^64 must trap before the call.
-    if (t.env.memoryIs64[imm.memory]) checkBounds(t, imm, operand, 1 << width);
-    const address = b.binary(OP.ADD, I64, t.wide(operand), b.i64(imm.offsetLo, imm.offsetHi));
-    const args = [b.i32(imm.memory), address, first];
-    if (operands > 1) args.push(last);
-    t.push(callBuiltin(t, name, ...args));
-  };
+function waiting(t: Translation, imm: Immediates, number: number, width: number, operands: number): void {
+  const { b } = t;
+  const last = operands > 1 ? t.pop() : 0;
+  const first = t.pop();
+  const operand = t.pop();
+  checkAlignment(t, imm, operand, width);
+  // The routine checks bounds itself; a sum beyond 2^64 must trap before the call.
+  if (t.env.memoryIs64[imm.memory]) checkBounds(t, imm, operand, 1 << width);
+  const address = b.binary(OP.ADD, I64, t.wide(operand), b.i64(imm.offsetLo, imm.offsetHi));
+  const args: number[] = [b.i32(imm.memory), address, first];
+  if (operands > 1) args.push(last);
+  t.push(callBuiltin(t, number, args));
 }
 
-function fence(t: Translation): void {
-  t.b.emit(OP.FENCE, NONE, 0, 0, 0, 0);
+const NOTIFY = idOf("memory.atomic.notify");
+const WAIT32 = idOf("memory.atomic.wait32");
+const WAIT64 = idOf("memory.atomic.wait64");
+const FENCE = idOf("atomic.fence");
+
+const ACCESS = /^i(32|64)\.atomic\.(?:(load|store)(\d*)|rmw(\d*)\.(\w+?))(?:_u)?$/;
+
+/** By row: the operation of an access (0 for other rows), the type of its result, the width as log2 of its bytes. */
+const ATOMIC_OP: Uint16Array = opcodeColumn(Uint16Array, ({ mnemonic }) => {
+  const match = ACCESS.exec(mnemonic);
+  if (match === null) return 0;
+  return match[2] === undefined ? MODIFY[match[5]] : match[2] === "load" ? OP.ATOMIC_LOAD : OP.ATOMIC_STORE;
+});
+const ATOMIC_TY: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => {
+  const match = ACCESS.exec(mnemonic);
+  if (match === null || match[2] === "store") return NONE;
+  return match[1] === "64" ? I64 : I32;
+});
+const WIDTH: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => {
+  const match = ACCESS.exec(mnemonic);
+  return match === null ? 0 : Math.log2(Number(match[3] || match[4] || match[1]) / 8);
+});
+
+/** Translates the instruction of row `id`. */
+export function translateAtomic(t: Translation, id: number, imm: Immediates): void {
+  switch (id) {
+    case NOTIFY:
+      waiting(t, imm, BUILTIN.memory_notify, 2, 1);
+      return;
+    case WAIT32:
+      waiting(t, imm, BUILTIN.memory_wait32, 2, 2);
+      return;
+    case WAIT64:
+      waiting(t, imm, BUILTIN.memory_wait64, 3, 2);
+      return;
+    case FENCE:
+      t.b.emit(OP.FENCE, NONE, 0, 0, 0, 0);
+      return;
+  }
+  const op: number = ATOMIC_OP[id];
+  if (op === 0) throw notCompiled(id, t.b.pos);
+  if (op === OP.ATOMIC_CMPXCHG) compareExchange(t, imm, id);
+  else access(t, imm, id, op === OP.ATOMIC_LOAD ? 0 : t.pop());
 }
-
-const FIXED: Readonly<Record<string, Handler>> = {
-  "memory.atomic.notify": waiting("memory_notify", 2, 1),
-  "memory.atomic.wait32": waiting("memory_wait32", 2, 2),
-  "memory.atomic.wait64": waiting("memory_wait64", 3, 2),
-  "atomic.fence": fence,
-};
-
-/** Handler of a row: `i64.atomic.rmw16.add_u` is an ATOMIC_ADD of 2 bytes with results of type i64. */
-function handlerOf(mnemonic: string): Handler {
-  const fixed = FIXED[mnemonic];
-  if (fixed !== undefined) return fixed;
-  const match = /^i(32|64)\.atomic\.(?:(load|store)(\d*)|rmw(\d*)\.(\w+?))(?:_u)?$/.exec(mnemonic)!;
-  const [, bits, access, accessBits, modifyBits, operation] = match;
-  const ty = bits === "64" ? I64 : I32;
-  const width = Math.log2(Number(accessBits || modifyBits || bits) / 8);
-  if (access === "load") return load(ty, width);
-  if (access === "store") return store(width);
-  const op = MODIFY[operation];
-  return op === OP.ATOMIC_CMPXCHG ? compareExchange(ty, width) : modify(op, ty, width);
-}
-
-/** Handlers by mnemonic. */
-export const ATOMIC_HANDLERS: Readonly<Record<string, Handler>> = Object.fromEntries(
-  THREADS_ROWS.map((row) => row.split(" ")[1]).map((mnemonic) => [mnemonic, handlerOf(mnemonic)]),
-);

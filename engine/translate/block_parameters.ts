@@ -5,8 +5,9 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
+import { tooLarge } from "./failures.ts";
+import { FRAME_KIND, MAX_INSTRUCTIONS, MAX_POOL } from "./frames.ts";
 import type { Translation } from "./translation.ts";
-import { FRAME_KIND, MAX_INSTRUCTIONS, MAX_POOL, tooLarge } from "./frames.ts";
 
 /** Merged value of a slot or operand on which edges disagree. */
 const DIFFERS = -1;

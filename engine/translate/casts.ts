@@ -19,11 +19,13 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import { closeHeapType, heapMatches, subtypeDepth, topHeap } from "../wasm/subtype.ts";
-import { HEAP, type HeapType } from "../wasm/types.ts";
+import { idOf } from "../wasm/opcodes.ts";
+import { HEAP } from "../wasm/types.ts";
 import { branchAhead, joinEdges, jumpAhead } from "./block_parameters.ts";
 import { branch, branchWhen, trapHere } from "./control.ts";
-import type { Handler, Translation } from "./translation.ts";
+import { notCompiled } from "./failures.ts";
+import { heapMatches, topHeap } from "./heap_types.ts";
+import type { Translation } from "./translation.ts";
 import { bitsOf } from "./objects.ts";
 import { isNull } from "./references.ts";
 
@@ -32,33 +34,32 @@ const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 /** The low bits that distinguish objects from all other references of their hierarchy. */
 const OBJECT_TAG_MASK = 3;
+const DESCRIPTOR_SHIFT: number = Math.log2(DESCRIPTOR.SIZE);
 
 const { ALWAYS, NEVER, BY_TAG, BY_TYPE } = CAST_TEST;
 
 /**
- * Sets the state of the cast (`t.cast`) of `value`, a reference of type `source`, null included if `nullable`, to heap
- * type `heap`: the test that decides it.
+ * Sets the state of the cast (`t.cast`) of `value`, a reference of heap type `from`, null included if `nullable`, to
+ * heap type `to`: the test that decides it.
  */
-function classify(t: Translation, source: HeapType, nullable: boolean, heap: HeapType, value: number): void {
-  const { canonicalIds } = t.env.valid;
-  const from = closeHeapType(source, canonicalIds);
-  const to = closeHeapType(heap, canonicalIds);
+function classify(t: Translation, from: number, nullable: boolean, to: number, value: number): void {
+  const { env } = t;
   t.cast.sourceNullable = nullable;
   t.cast.tagged = false;
-  if (heapMatches(from, to)) t.cast.kind = ALWAYS;
-  else if (!heapMatches(to, from) || isBottom(to)) t.cast.kind = NEVER;
+  if (heapMatches(env, from, to)) t.cast.kind = ALWAYS;
+  else if (!heapMatches(env, to, from) || isBottom(to)) t.cast.kind = NEVER;
   else if (to === HEAP.i31 || to === HEAP.eq) t.cast.kind = BY_TAG;
   else {
     t.cast.kind = BY_TYPE;
-    t.cast.tagged = topHeap(to) === HEAP.any && heapMatches(HEAP.i31, from);
+    t.cast.tagged = topHeap(env, to) === HEAP.any && heapMatches(env, HEAP.i31, from);
   }
   // A constant is null or an i31, possibly converted to an externref.
   if (!t.b.isConst(value)) return;
   t.cast.sourceNullable = t.b.isZero(value);
-  t.cast.kind = !t.cast.sourceNullable && (heapMatches(HEAP.i31, to) || to === HEAP.extern) ? ALWAYS : NEVER;
+  t.cast.kind = !t.cast.sourceNullable && (heapMatches(env, HEAP.i31, to) || to === HEAP.extern) ? ALWAYS : NEVER;
 }
 
-function isBottom(heap: HeapType): boolean {
+function isBottom(heap: number): boolean {
   return heap === HEAP.none || heap === HEAP.nofunc || heap === HEAP.noextern || heap === HEAP.noexn;
 }
 
@@ -71,7 +72,7 @@ function lowBits(t: Translation, value: number, mask: number): number {
  * True (an i32) if `value` is an i31, or for `heap` eq any reference but a host value. `nullPasses` is the answer for
  * null.
  */
-function tagCondition(t: Translation, value: number, heap: HeapType, nullPasses: boolean): number {
+function tagCondition(t: Translation, value: number, heap: number, nullPasses: boolean): number {
   const { b } = t;
   if (heap === HEAP.i31) {
     const test = lowBits(t, value, REF_TAG.I31);
@@ -86,8 +87,8 @@ function tagCondition(t: Translation, value: number, heap: HeapType, nullPasses:
  * Tests if the object or function `value` is of type `heap`: an i32, 1 for yes if `op` is EQ and for no if it is NE. If
  * `value` may be null, reading its type traps with `nullCode`.
  */
-function typeCondition(t: Translation, value: number, heap: HeapType, op: number, nullCode: number): number {
-  const isFunc = topHeap(closeHeapType(heap, t.env.valid.canonicalIds)) === HEAP.func;
+function typeCondition(t: Translation, value: number, heap: number, op: number, nullCode: number): number {
+  const isFunc = topHeap(t.env, heap) === HEAP.func;
   const offset = isFunc ? RECORD.TYPE_ID : OBJECT.TYPE_ID;
   const id = t.b.emit(OP.LOAD, I32, value, nullCode, CONSTANT_POINTER, offset);
   if (heap >= 0) return typeMatches(t, id, heap, op);
@@ -101,9 +102,9 @@ function typeCondition(t: Translation, value: number, heap: HeapType, op: number
  */
 export function typeMatches(t: Translation, id: number, index: number, op: number): number {
   const { b, env } = t;
-  const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.layout.typeIdsOffset + index * 4);
-  if (env.valid.types[index].final) return b.binary(op, I32, id, expected);
-  const depth = subtypeDepth(env.valid.canonicalIds[index]);
+  const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.typeIdsOffset + index * 4);
+  if (env.typeIsFinal[index] !== 0) return b.binary(op, I32, id, expected);
+  const depth = env.typeDepth[index];
   if (depth < DISPLAY_LENGTH) {
     return b.binary(op, I32, loadOfDescriptor(t, id, DESCRIPTOR.DISPLAY + depth * 4), expected);
   }
@@ -115,7 +116,7 @@ function descriptorOf(t: Translation, id: number): number {
   const { b } = t;
   const cells = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.HEAP);
   const table = b.emit(OP.LOAD, I64, cells, 0, CONSTANT_POINTER, CELLS.TYPES);
-  const shift = b.i64(Math.log2(DESCRIPTOR.SIZE), 0);
+  const shift = b.i64(DESCRIPTOR_SHIFT, 0);
   return b.binary(OP.ADD, I64, table, b.binary(OP.SHL, I64, b.unary(OP.EXTEND_U, I64, id), shift));
 }
 
@@ -174,46 +175,68 @@ function failIf(t: Translation, condition: number): void {
 }
 
 /** br_on_cast, and br_on_cast_fail with `onFail`: the reference stays on the stack on both paths. */
-function branchOnCast(onFail: boolean): Handler {
-  return (t, imm) => {
-    const { b } = t;
-    const { index: label, heap2: heap, nullable2: nullable } = imm;
-    const value = t.stack[t.sp - 1];
-    classify(t, imm.heap, imm.nullable, heap, value);
-    if (t.cast.kind === ALWAYS || t.cast.kind === NEVER) {
-      const passes = t.cast.kind === ALWAYS;
-      // Null may take the other path.
-      if (t.cast.sourceNullable && nullable !== passes) {
-        branchWhen(t, nullable !== onFail ? isNull(t, value) : b.eqz(isNull(t, value)), label);
-      } else if (passes !== onFail) branch(t, label);
-      return;
-    }
-    if (t.cast.kind === BY_TAG) {
-      const passes = tagCondition(t, value, heap, nullable);
-      branchWhen(t, onFail ? b.eqz(passes) : passes, label);
-      return;
-    }
-    const kept: number[] = [];
-    const leave = (condition: number, passes: boolean) => {
-      if (passes !== onFail) branchWhen(t, condition, label);
-      else kept.push(branchAhead(t, condition));
-    };
-    if (t.cast.sourceNullable) leave(isNull(t, value), nullable);
-    if (t.cast.tagged) leave(lowBits(t, value, OBJECT_TAG_MASK), false);
-    branchWhen(t, typeCondition(t, value, heap, onFail ? OP.NE : OP.EQ, 0), label);
-    if (kept.length === 0) return;
-    if (t.reachable) kept.push(jumpAhead(t, 0));
-    joinEdges(t, kept, 0);
-    t.reachable = true;
-  };
+function branchOnCast(t: Translation, imm: Immediates, onFail: boolean): void {
+  const { b } = t;
+  const { index: label, heap2: heap, nullable2: nullable } = imm;
+  const value = t.stack[t.sp - 1];
+  classify(t, imm.heap, imm.nullable, heap, value);
+  if (t.cast.kind === ALWAYS || t.cast.kind === NEVER) {
+    const passes = t.cast.kind === ALWAYS;
+    // Null may take the other path.
+    if (t.cast.sourceNullable && nullable !== passes) {
+      branchWhen(t, nullable !== onFail ? isNull(t, value) : b.eqz(isNull(t, value)), label);
+    } else if (passes !== onFail) branch(t, label);
+    return;
+  }
+  if (t.cast.kind === BY_TAG) {
+    const passes = tagCondition(t, value, heap, nullable);
+    branchWhen(t, onFail ? b.eqz(passes) : passes, label);
+    return;
+  }
+  const kept: number[] = [];
+  if (t.cast.sourceNullable) leaveCast(t, isNull(t, value), nullable !== onFail, label, kept);
+  if (t.cast.tagged) leaveCast(t, lowBits(t, value, OBJECT_TAG_MASK), onFail, label, kept);
+  branchWhen(t, typeCondition(t, value, heap, onFail ? OP.NE : OP.EQ, 0), label);
+  if (kept.length === 0) return;
+  if (t.reachable) kept.push(jumpAhead(t, 0));
+  joinEdges(t, kept, 0);
+  t.reachable = true;
 }
 
-/** Handlers by mnemonic. */
-export const CAST_HANDLERS: Readonly<Record<string, Handler>> = {
-  "ref.test": refTest,
-  "ref.test(null)": refTest,
-  "ref.cast": refCast,
-  "ref.cast(null)": refCast,
-  "br_on_cast": branchOnCast(false),
-  "br_on_cast_fail": branchOnCast(true),
-};
+/**
+ * If `condition` holds, decides a branch on a cast: it goes to `label` if `isTaken`, else past it, by an edge in
+ * `kept`.
+ */
+function leaveCast(t: Translation, condition: number, isTaken: boolean, label: number, kept: number[]): void {
+  if (isTaken) branchWhen(t, condition, label);
+  else kept.push(branchAhead(t, condition));
+}
+
+const REF_TEST = idOf("ref.test");
+const REF_TEST_NULL = idOf("ref.test(null)");
+const REF_CAST = idOf("ref.cast");
+const REF_CAST_NULL = idOf("ref.cast(null)");
+const BR_ON_CAST = idOf("br_on_cast");
+const BR_ON_CAST_FAIL = idOf("br_on_cast_fail");
+
+/** Translates the instruction of row `id`. */
+export function translateCast(t: Translation, id: number, imm: Immediates): void {
+  switch (id) {
+    case REF_TEST:
+    case REF_TEST_NULL:
+      refTest(t, imm);
+      break;
+    case REF_CAST:
+    case REF_CAST_NULL:
+      refCast(t, imm);
+      break;
+    case BR_ON_CAST:
+      branchOnCast(t, imm, false);
+      break;
+    case BR_ON_CAST_FAIL:
+      branchOnCast(t, imm, true);
+      break;
+    default:
+      throw notCompiled(id, t.b.pos);
+  }
+}

@@ -10,15 +10,7 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import { TY_OF_LETTER } from "../wasm/ir_types.ts";
 import type { Expr } from "../wasm/module.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
-
-/** A known constant: number or null bits, or `func` ≥ 0 for a reference to that function. */
-export interface ConstValue {
-  ty: number;
-  lo: number;
-  hi: number;
-  /** Function index of a function reference, else −1. */
-  func: number;
-}
+import type { ConstValue } from "./module_facts.ts";
 
 /** Evaluates `expr`; `globals[i]` is the value of global i when it is known. */
 export function constValue(expr: Expr, globals: readonly (ConstValue | undefined)[]): ConstValue | undefined {

@@ -7,29 +7,32 @@
  * without a back edge and an if with a constant condition emit nothing.
  */
 import { BLOCK_COLD, BLOCK_LOOP } from "../ir/function.ts";
+import { isBelow } from "../base/numbers.ts";
 import { BRANCH_HINT, OP, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import type { ValType } from "../wasm/types.ts";
 import { endTry, endTryTable } from "./exceptions.ts";
-import { FRAME_KIND, MAX_INSTRUCTIONS, tooLarge } from "./frames.ts";
+import { tooLarge } from "./failures.ts";
+import { FRAME_KIND, MAX_INSTRUCTIONS } from "./frames.ts";
 import { takeDepth } from "./deterministic.ts";
 import { beginFuel } from "./fuel.ts";
 import type { Translation } from "./translation.ts";
 import { edgeToFrame, openJoin, takePool } from "./block_parameters.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import { BODY as CONTAINS } from "../wasm/body_flags.ts";
-import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
 
-/** Begins a body: the function's own, or an inlined one, whose arguments are on the stack. */
+/**
+ * Begins a body: the function's own, or an inlined one, whose arguments are on the stack. `locals` has the types of all
+ * locals; those of the parameters are not read.
+ */
 export function beginActivation(
   t: Translation,
   funcIndex: number,
-  params: readonly ValType[],
-  results: readonly ValType[],
-  locals: readonly ValType[],
+  params: number,
+  results: number,
+  locals: readonly number[],
 ): void {
   const { frames, b, f } = t;
   const inlined = t.chain.length > 0;
@@ -41,21 +44,21 @@ export function beginActivation(
   const base = t.localBase;
   t.openLoops = 0;
   t.nextLoop = t.loops.loopCount;
-  t.reserve(t.env.summaries.bytes[funcIndex - t.env.valid.importedFuncCount] + 16);
+  t.reserve(t.env.summaries.bytes[funcIndex - t.env.importedFuncCount] + 16);
   if (inlined) {
-    t.sp -= params.length;
-    for (let k = 0; k < params.length; k++) frames.locals[base + k] = t.stack[t.sp + k];
+    t.sp -= params;
+    for (let k = 0; k < params; k++) frames.locals[base + k] = t.stack[t.sp + k];
   } else {
     b.openBlock(0, false);
-    for (let k = 0; k < params.length; k++) frames.locals[base + k] = b.param(f.signature.params[k]);
-    for (let k = params.length; k < locals.length; k++) {
+    for (let k = 0; k < params; k++) frames.locals[base + k] = b.param(f.signature.params[k]);
+    for (let k = params; k < locals.length; k++) {
       const ty = tyOf(locals[k]);
-      if (t.zeros[ty] === 0) t.zeros[ty] = ty === TY.V128 ? t.vectorConstant(ZERO_VECTOR) : b.constant(ty, 0, 0);
+      if (t.zeros[ty] === 0) t.zeros[ty] = t.zero(ty);
     }
   }
-  for (let k = params.length; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]));
+  for (let k = params; k < locals.length; k++) frames.locals[base + k] = t.zero(tyOf(locals[k]));
   frames.loggedAt.fill(0, base, t.localEnd);
-  t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results.length, results.length);
+  t.bodyFrame = frames.open(inlined ? INLINED : BODY, t.sp, results, results);
   frames.floor = -1;
   t.reachable = true;
   if (t.deterministic) takeDepth(t, locals.length, inlined);
@@ -68,7 +71,7 @@ export function beginActivation(
 
 /** The summary of the current body: bits of BODY in summaries.ts. */
 function bodyFlags(t: Translation): number {
-  return t.env.summaries.flags[t.funcIndex - t.env.valid.importedFuncCount];
+  return t.env.summaries.flags[t.funcIndex - t.env.importedFuncCount];
 }
 
 export function enterBlock(t: Translation, params: number, results: number): void {
@@ -106,11 +109,16 @@ const ELSE_ONLY = -3;
 
 /** The module's hint for the current instruction. */
 function branchHint(t: Translation): number {
-  const { valid } = t.env;
-  if (valid.branchHints.size === 0) return BRANCH_HINT.NONE;
-  const { offset } = valid.funcs[t.funcIndex - valid.importedFuncCount].body;
-  const hint = valid.branchHints.get(t.funcIndex)?.get(t.b.pos - offset);
-  return hint === undefined ? BRANCH_HINT.NONE : hint === 1 ? BRANCH_HINT.LIKELY : BRANCH_HINT.UNLIKELY;
+  const { hintAt, hintIsLikely } = t.env;
+  const { pos } = t.b;
+  let first = 0;
+  for (let end = hintAt.length; first < end;) {
+    const middle = (first + end) >> 1;
+    if (hintAt[middle] < pos) first = middle + 1;
+    else end = middle;
+  }
+  if (first === hintAt.length || hintAt[first] !== pos) return BRANCH_HINT.NONE;
+  return hintIsLikely[first] !== 0 ? BRANCH_HINT.LIKELY : BRANCH_HINT.UNLIKELY;
 }
 
 /** Ends the open block with a branch to `taken` if `condition` (of Builder.condition) holds, else to `other`. */
@@ -179,10 +187,9 @@ export function enterLoop(t: Translation, params: number, results: number, at: n
 
 /** Scans the outermost loop whose opcode is at absolute offset `at`. */
 function scanLoop(t: Translation, at: number): void {
-  const { valid } = t.env;
-  const { body } = valid.funcs[t.funcIndex - valid.importedFuncCount];
   const { reader } = t;
-  reader.reset(body.bytes, at - body.offset, body.bytes.length, body.offset);
+  t.openBody(t.funcIndex - t.env.importedFuncCount);
+  reader.pos = at - reader.base;
   reader.next(); // the loop itself
   t.nextLoop = t.loops.loopCount;
   t.loops.scan(reader, t.localEnd - t.localBase);
@@ -354,11 +361,11 @@ export function branchTable(t: Translation, imm: Immediates): void {
   const { labels } = imm;
   const index = t.pop();
   if (b.isConst(index)) {
-    branch(t, labels[Math.min(f.imm[index] >>> 0, count)]);
+    branch(t, labels[isBelow(f.imm[index], count) ? f.imm[index] : count]);
     return;
   }
   let same = true;
-  for (let k = 0; k < count; k++) same &&= labels[k] === labels[count];
+  for (let k = 0; k < count; k++) if (labels[k] !== labels[count]) same = false;
   if (same) {
     branch(t, labels[0]);
     return;

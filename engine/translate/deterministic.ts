@@ -13,8 +13,8 @@
  * With the stack rule `native` nothing counts. With `logged`, for replays, the units are activations, of all functions;
  * nothing traps by itself, but the activation of depth THREAD.DEPTH_STOP asks the runtime before it has any effect.
  */
+import { BUILTIN } from "../abi/builtins.ts";
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
-import { canonicalLanes } from "../ir/canonical_nan.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
@@ -28,9 +28,6 @@ import type { Translation } from "./translation.ts";
 const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 
-const LANES32 = canonicalLanes(SHAPE.F32X4);
-const LANES64 = canonicalLanes(SHAPE.F64X2);
-
 /** Canonicalizes NaNs in the top operand, the result of row `id`; see ir/canonical_nan.ts. */
 export function canonicalize(t: Translation, id: number): void {
   const { b, f } = t;
@@ -40,7 +37,8 @@ export function canonicalize(t: Translation, id: number): void {
   if (ty === V128) {
     const wide = MAKES_NAN[id] === 2;
     const isNan = b.pure(OP.VFNE, V128, value, value, 0, wide ? SHAPE.F64X2 : SHAPE.F32X4);
-    const canonical = t.vectorConstant(wide ? LANES64 : LANES32);
+    const low = wide ? 0 : NAN32, high = wide ? NAN64_HIGH : NAN32;
+    const canonical = t.vectorConstant(low, high, low, high);
     t.push(b.pure(OP.VBITSELECT, V128, canonical, value, isNan, 0));
     return;
   }
@@ -49,8 +47,8 @@ export function canonicalize(t: Translation, id: number): void {
 }
 
 /** Whether activations of function `funcIndex`, which the module defines, count. */
-function counts({ env }: Translation, funcIndex: number): boolean {
-  return env.counted[funcIndex - env.valid.importedFuncCount] !== 0;
+function counts(t: Translation, funcIndex: number): boolean {
+  return t.env.counted[funcIndex - t.env.importedFuncCount] !== 0;
 }
 
 /** Begins an activation: subtracts its share of the stack. */
@@ -62,7 +60,7 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
     t.depthReceived = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
   }
-  if (env.stack === "logged") {
+  if (env.isLogged) {
     t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(1));
     checkStack(t);
     return;
@@ -76,7 +74,7 @@ function checkStack(t: Translation): void {
   const { b, env } = t;
   const stop = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_STOP);
   const other = branchAhead(t, b.binary(OP.NE, I32, t.depthLeft, stop));
-  callBuiltin(t, "check_stack");
+  callBuiltin(t, BUILTIN.check_stack, []);
   joinEdges(t, [other, jumpAhead(t, 0)], NONE);
 }
 

@@ -15,43 +15,44 @@
  *
  * A legacy try has catches instead of clauses: each is translated in place, with the locals of the landing pad.
  */
+import { BUILTIN } from "../abi/builtins.ts";
 import { CONTEXT, TAG_SIZE, THREAD } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { BRANCH_HINT, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
-import { type CatchClause, type Immediates, passesException } from "../wasm/immediates.ts";
+import { type CatchClause, passesException } from "../wasm/immediates.ts";
 import { branch, jumpToFrame, trapHere } from "./control.ts";
 import { FRAME_KIND } from "./frames.ts";
-import type { Handler, Translation } from "./translation.ts";
+import type { Translation } from "./translation.ts";
 import { edgeToTry, openJoin } from "./block_parameters.ts";
 import { callBuiltin } from "./builtin_calls.ts";
-import { tyOf } from "../wasm/ir_types.ts";
 import { BODY } from "../wasm/body_flags.ts";
 
 const { I32, I64, NONE } = TY;
 const { TRY_TABLE, TRY, CATCH } = FRAME_KIND;
+const { throw: THROW, throw_ref: THROW_REF, rethrow: RETHROW, caught: CAUGHT } = BUILTIN;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** Bytes of a payload value in the overflow buffer. */
 const PAYLOAD_ENTRY = 16;
 /** Value of elseEdge of a catch: no exception reaches the following catches. */
 const NOTHING_LEFT = -1;
 
-/** Begins a try; `clauses` are those of a try_table, else null. */
+/** Begins a try; `clauses` are those of a try_table, else undefined. */
 export function enterTry(
   t: Translation,
   params: number,
   results: number,
-  clauses: readonly CatchClause[] | null,
+  clauses: readonly CatchClause[] | undefined,
 ): void {
   const { frames } = t;
-  const n = frames.open(clauses !== null ? TRY_TABLE : TRY, t.sp - params, results, results);
+  const n = frames.open(clauses !== undefined ? TRY_TABLE : TRY, t.sp - params, results, results);
   frames.floor = frames.trailCount;
   frames.localLimit[n] = t.localEnd;
   frames.clauses[n] = t.clauses.length;
-  if (clauses !== null) t.clauses.push(clauses.slice());
+  if (clauses !== undefined) t.clauses.push(clauses.slice());
   // A try_table without clauses catches nothing.
-  if (clauses === null || clauses.length > 0) frames.tryFrame = n;
+  if (clauses === undefined || clauses.length > 0) frames.tryFrame = n;
 }
 
 /**
@@ -70,9 +71,9 @@ export function branchOnUnwind(t: Translation): void {
   b.openBlock(0, true);
 }
 
-/** Calls a routine that throws; the code after it is unreachable. */
-function raise(t: Translation, name: "throw" | "throw_ref" | "rethrow", ...args: number[]): void {
-  callBuiltin(t, name, ...args);
+/** Calls routine `number`, which throws, with `operand`; the code after it is unreachable. */
+function raise(t: Translation, number: number, operand: number): void {
+  callBuiltin(t, number, [operand]);
   branchOnUnwind(t);
   trapHere(t, TRAP.UNREACHABLE);
 }
@@ -80,7 +81,7 @@ function raise(t: Translation, name: "throw" | "throw_ref" | "rethrow", ...args:
 /** Passes the current exception on to try `n`, or to the caller if `n` is −1. */
 function resumeUnwinding(t: Translation, n: number): void {
   if (n < 0) {
-    callBuiltin(t, "rethrow");
+    callBuiltin(t, RETHROW, []);
     trapHere(t, TRAP.UNREACHABLE);
     return;
   }
@@ -122,20 +123,20 @@ function payloadBuffer(t: Translation): number {
 function pushCaught(t: Translation, tag: number, withRef: boolean): void {
   const { b, env } = t;
   if (tag >= 0) {
-    const { params } = env.valid.tagTypes[tag];
+    const { params } = env.signatures[env.tagSignature[tag]];
     t.reserve(params.length + 1);
     const buffer = params.length > 0 ? payloadBuffer(t) : 0;
     for (let k = 0; k < params.length; k++) {
-      t.push(b.emit(OP.LOAD, tyOf(params[k]), buffer, 0, env.payloadRegion, k * PAYLOAD_ENTRY));
+      t.push(b.emit(OP.LOAD, params[k], buffer, 0, env.payloadRegion, k * PAYLOAD_ENTRY));
     }
   }
-  if (withRef) t.push(callBuiltin(t, "caught"));
+  if (withRef) t.push(callBuiltin(t, CAUGHT, []));
 }
 
 /** Tests if the caught tag is `tag` and opens the clause's block; returns the edge taken otherwise. */
 function testTag(t: Translation, caught: number, tag: number): number {
   const { f, b, env } = t;
-  const own = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, env.layout.tagsOffset + tag * TAG_SIZE);
+  const own = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, env.tagsOffset + tag * TAG_SIZE);
   const condition = b.binary(OP.EQ, I32, caught, own);
   const from = b.block;
   const taken = f.addEdge(from, from + 1, f.poolCount);
@@ -202,8 +203,8 @@ export function enterCatch(t: Translation, tag: number): void {
   }
   frames.elseEdge[n] = tag >= 0 ? testTag(t, frames.landingTag[n], tag) : NOTHING_LEFT;
   pushCaught(t, tag, false);
-  const body = env.summaries.flags[t.funcIndex - env.valid.importedFuncCount];
-  frames.caught[n] = (body & BODY.RETHROW) !== 0 ? callBuiltin(t, "caught") : 0;
+  const body = env.summaries.flags[t.funcIndex - env.importedFuncCount];
+  frames.caught[n] = (body & BODY.RETHROW) !== 0 ? callBuiltin(t, CAUGHT, []) : 0;
 }
 
 /** Ends legacy try `n`, before its edges are joined: uncaught exceptions go on to the try that `delegate` names. */
@@ -237,7 +238,7 @@ function tryAt(t: Translation, n: number): number {
  */
 function localCatch(t: Translation, tag: number): boolean {
   const { frames, env } = t;
-  const { importedTagCount, tagTypes } = env.valid;
+  const { importedTagCount } = env;
   for (let n = frames.tryFrame; n >= 0; n = frames.outerTry[n]) {
     if (frames.kind[n] !== TRY_TABLE || frames.localLimit[n] !== t.localEnd || n < t.bodyFrame) return false;
     for (const { kind, tag: wanted, label } of t.clauses[frames.clauses[n]]) {
@@ -246,7 +247,7 @@ function localCatch(t: Translation, tag: number): boolean {
         continue;
       }
       if (passesException(kind)) return false;
-      if (wanted < 0) t.sp -= tagTypes[tag].params.length;
+      if (wanted < 0) t.sp -= env.signatures[env.tagSignature[tag]].params.length;
       branch(t, frames.count - n + label);
       return true;
     }
@@ -254,29 +255,25 @@ function localCatch(t: Translation, tag: number): boolean {
   return false;
 }
 
-function translateThrow(t: Translation, imm: Immediates): void {
+/** `throw` */
+export function translateThrow(t: Translation, tag: number): void {
   const { b, env } = t;
-  const { params } = env.valid.tagTypes[imm.index];
-  if (localCatch(t, imm.index)) return;
+  const { params } = env.signatures[env.tagSignature[tag]];
+  if (localCatch(t, tag)) return;
   t.sp -= params.length;
   const buffer = params.length > 0 ? payloadBuffer(t) : 0;
   for (let k = 0; k < params.length; k++) {
     b.emit(OP.STORE, NONE, buffer, t.stack[t.sp + k], env.payloadRegion, k * PAYLOAD_ENTRY);
   }
-  raise(t, "throw", b.i32(imm.index));
+  raise(t, THROW, b.i32(tag));
 }
 
-function translateThrowRef(t: Translation): void {
-  raise(t, "throw_ref", t.pop());
+/** `throw_ref` */
+export function translateThrowRef(t: Translation): void {
+  raise(t, THROW_REF, t.pop());
 }
 
-function translateRethrow(t: Translation, imm: Immediates): void {
-  raise(t, "throw_ref", t.frames.caught[t.frames.count - 1 - imm.index]);
+/** `rethrow` of the exception that the catch with label `label` has caught. */
+export function translateRethrow(t: Translation, label: number): void {
+  raise(t, THROW_REF, t.frames.caught[t.frames.count - 1 - label]);
 }
-
-/** Handlers by mnemonic. */
-export const EXCEPTION_HANDLERS: Readonly<Record<string, Handler>> = {
-  "throw": translateThrow,
-  "throw_ref": translateThrowRef,
-  "rethrow": translateRethrow,
-};

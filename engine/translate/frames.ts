@@ -15,7 +15,6 @@
  * Frame columns are indexed by frame number, outermost 0.
  */
 import { doubled } from "../base/columns.ts";
-import { UnsupportedError } from "../base/errors.ts";
 
 /**
  * Kinds of frames. TRY: a legacy try before its first catch, CATCH after it; BODY: the function itself; INLINED: the
@@ -37,17 +36,6 @@ export const FRAME_KIND = {
 export const MAX_POOL: number = 1 << 25;
 /** Implementation limit: IR instructions of one function, the limit of virtual registers in code generation. */
 export const MAX_INSTRUCTIONS: number = 1 << 21;
-
-/** The error for a function beyond an implementation limit. */
-export function tooLarge(funcIndex: number, offset: number): UnsupportedError {
-  return new UnsupportedError(
-    "function size",
-    `function ${funcIndex} is too large or its control flow too complex to compile`,
-    {
-      offset,
-    },
-  );
-}
 
 export class Frames {
   count = 0;
@@ -147,9 +135,7 @@ export class Frames {
   }
 
   #grow(need: number): void {
-    const kind = new Uint8Array(Math.max(need, this.kind.length * 2));
-    kind.set(this.kind);
-    this.kind = kind;
+    this.kind = doubled(this.kind, need);
     this.height = doubled(this.height, need);
     this.arity = doubled(this.arity, need);
     this.results = doubled(this.results, need);

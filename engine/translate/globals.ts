@@ -5,7 +5,7 @@
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { GLOBAL } from "./module_env.ts";
+import { GLOBAL } from "./module_facts.ts";
 import { funcRef } from "./references.ts";
 import type { Translation } from "./translation.ts";
 

@@ -13,10 +13,9 @@
  */
 import { OP } from "../ir/ops.ts";
 import { SHAPE, TY } from "../ir/types.ts";
-import { imitates } from "../settings/nans.ts";
-import { opcodeColumn, OPCODES } from "../wasm/opcodes.ts";
+import { opcodeColumn } from "../wasm/opcodes.ts";
+import { NAN_CODE } from "./module_facts.ts";
 import type { Translation } from "./translation.ts";
-import { ZERO_VECTOR } from "./vector_constants.ts";
 
 const { F32, F64, I32, I64, V128 } = TY;
 
@@ -62,10 +61,13 @@ export const MAKES_NAN: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => 
 });
 
 /** By opcode row: the rule of x64, that of arm64; 0 for instructions without one. */
-const RULE_OF: Readonly<Record<"x64" | "arm64", Uint8Array>> = {
-  x64: opcodeColumn(Uint8Array, ({ mnemonic }) => rulesOf(mnemonic)?.[/x\d\./.test(mnemonic) ? 1 : 0] ?? 0),
-  arm64: opcodeColumn(Uint8Array, ({ mnemonic }) => rulesOf(mnemonic)?.[2] ?? 0),
-};
+const X64_RULE: Uint8Array = opcodeColumn(
+  Uint8Array,
+  ({ mnemonic }) => rulesOf(mnemonic)?.[/x\d\./.test(mnemonic) ? 1 : 0] ?? 0,
+);
+const ARM64_RULE: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => rulesOf(mnemonic)?.[2] ?? 0);
+/** By opcode row: the number of operands. */
+const OPERANDS: Uint8Array = opcodeColumn(Uint8Array, ({ params }) => params?.length ?? 0);
 
 /** By opcode row: 1 if the handler imitates the NaNs of each operation: the row has several. */
 const HAS_STEPS: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => Number(/\.relaxed_n?madd$/.test(mnemonic)));
@@ -76,27 +78,37 @@ function rulesOf(mnemonic: string): readonly [scalar: number, vector: number, ar
 }
 
 /**
- * Translates the instruction of row `id`, which may make a NaN, by `translate`, and imitates the NaNs of the processor
- * that the module's code imitates, if it does.
+ * The rule by which code with the NaNs `nans` (NAN_CODE) imitates the result of row `id`, which may make a NaN; 0 if
+ * the result needs no imitation, or the row's own translation imitates each of its steps.
  */
-export function translateFloat(t: Translation, id: number, translate: () => void): void {
-  const { nanCode } = t;
-  if (!imitates(nanCode) || HAS_STEPS[id] === 1 || RULE_OF[nanCode][id] === SAME) return translate();
-  const x = t.stack[t.sp - OPCODES[id].params!.length];
-  const y = t.stack[t.sp - 1];
-  translate();
-  t.push(imitated(t, RULE_OF[nanCode][id], MAKES_NAN[id] === 2, x, y, t.pop()));
+export function imitationRule(nans: number, id: number): number {
+  if (!imitates(nans) || HAS_STEPS[id] === 1) return 0;
+  const rule = nans === NAN_CODE.x64 ? X64_RULE[id] : ARM64_RULE[id];
+  return rule === SAME ? 0 : rule;
+}
+
+function imitates(nans: number): boolean {
+  return nans === NAN_CODE.x64 || nans === NAN_CODE.arm64;
+}
+
+/** The first operand of row `id`, whose operands are on the stack. */
+export function firstOperand(t: Translation, id: number): number {
+  return t.stack[t.sp - OPERANDS[id]];
+}
+
+/** Replaces the top operand, the result of row `id` on operands of which the first is x and the last y. */
+export function imitateResult(t: Translation, rule: number, id: number, x: number, y: number): void {
+  t.push(imitated(t, rule, MAKES_NAN[id] === 2, x, y, t.pop()));
 }
 
 /** A step of a row of several: `value` is the result of a vector operation on x and y, with lanes of `shape`. */
 export function imitatedStep(t: Translation, shape: number, x: number, y: number, value: number): number {
-  const { nanCode } = t;
-  if (!imitates(nanCode)) return value;
-  return imitated(t, nanCode === "x64" ? FIRST : SIGNALING, shape === SHAPE.F64X2, x, y, value);
+  if (!imitates(t.nans)) return value;
+  return imitated(t, t.nans === NAN_CODE.x64 ? FIRST : SIGNALING, shape === SHAPE.F64X2, x, y, value);
 }
 
 function imitated(t: Translation, rule: number, isWide: boolean, x: number, y: number, value: number): number {
-  const bits = t.f.ty[value] === V128 ? new Lanes(t, isWide) : new Scalars(t, isWide);
+  const bits = new FloatBits(t, t.f.ty[value] === V128, isWide);
   // arm64's default NaN is positive, and SIGNALING is its rule alone.
   const made = bits.constant(rule === SIGNALING ? QUIET : QUIET | SIGN);
   let nan = made;
@@ -126,42 +138,55 @@ function quietWord(isWide: boolean): number {
   return isWide ? 0x00080000 : 0x00400000;
 }
 
-/** Operations on the bits of scalars. */
-class Scalars {
+/** Operations on the bits of scalars or of lanes; a condition is an i32, or has all bits of a lane. */
+class FloatBits {
   readonly #t: Translation;
+  readonly #isVector: boolean;
   readonly #isWide: boolean;
   readonly #float: number;
   readonly #integer: number;
 
-  constructor(t: Translation, isWide: boolean) {
+  constructor(t: Translation, isVector: boolean, isWide: boolean) {
     this.#t = t;
+    this.#isVector = isVector;
     this.#isWide = isWide;
     this.#float = isWide ? F64 : F32;
     this.#integer = isWide ? I64 : I32;
   }
 
   constant(kind: number): number {
-    return this.#ofUpper(this.#float, nanWord(this.#isWide, kind));
+    const word = nanWord(this.#isWide, kind);
+    return this.#isVector ? this.#splat(word) : this.#ofUpper(this.#float, word);
   }
 
   quiet(x: number): number {
+    if (this.#isVector) return this.#operation(OP.VOR, x, this.#splat(quietWord(this.#isWide)), 0);
     const { b } = this.#t;
     const bits = b.binary(OP.OR, this.#integer, this.#bitsOf(x), this.#quietBit());
     return b.unary(OP.BITCAST, this.#float, bits);
   }
 
   isNaN(x: number): number {
+    if (this.#isVector) return this.#operation(OP.VFNE, x, x, this.#isWide ? SHAPE.F64X2 : SHAPE.F32X4);
     return this.#t.b.binary(OP.FNE, I32, x, x);
   }
 
   isSignaling(x: number): number {
+    if (this.#isVector) {
+      const quiet = this.#operation(OP.VAND, x, this.#splat(quietWord(this.#isWide)), 0);
+      const zero = this.#t.vectorConstant(0, 0, 0, 0);
+      const isNotQuiet = this.#operation(OP.VEQ, quiet, zero, this.#isWide ? SHAPE.I64X2 : SHAPE.I32X4);
+      return this.#operation(OP.VAND, this.isNaN(x), isNotQuiet, 0);
+    }
     const { b } = this.#t;
     const isNotQuiet = b.eqz(b.binary(OP.AND, this.#integer, this.#bitsOf(x), this.#quietBit()));
     return b.binary(OP.AND, I32, this.isNaN(x), isNotQuiet);
   }
 
   choose(condition: number, then: number, otherwise: number): number {
-    return this.#t.b.select(this.#float, then, otherwise, condition);
+    const { b } = this.#t;
+    if (this.#isVector) return b.pure(OP.VBITSELECT, V128, then, otherwise, condition, 0);
+    return b.select(this.#float, then, otherwise, condition);
   }
 
   #bitsOf(x: number): number {
@@ -176,40 +201,6 @@ class Scalars {
   #ofUpper(ty: number, word: number): number {
     return this.#isWide ? this.#t.b.constant(ty, 0, word) : this.#t.b.constant(ty, word, 0);
   }
-}
-
-/** Operations on the bits of lanes; a condition has all bits of a lane. */
-class Lanes {
-  readonly #t: Translation;
-  readonly #isWide: boolean;
-
-  constructor(t: Translation, isWide: boolean) {
-    this.#t = t;
-    this.#isWide = isWide;
-  }
-
-  constant(kind: number): number {
-    return this.#splat(nanWord(this.#isWide, kind));
-  }
-
-  quiet(x: number): number {
-    return this.#operation(OP.VOR, x, this.#splat(quietWord(this.#isWide)), 0);
-  }
-
-  isNaN(x: number): number {
-    return this.#operation(OP.VFNE, x, x, this.#isWide ? SHAPE.F64X2 : SHAPE.F32X4);
-  }
-
-  isSignaling(x: number): number {
-    const quiet = this.#operation(OP.VAND, x, this.#splat(quietWord(this.#isWide)), 0);
-    const zero = this.#t.vectorConstant(ZERO_VECTOR);
-    const isNotQuiet = this.#operation(OP.VEQ, quiet, zero, this.#isWide ? SHAPE.I64X2 : SHAPE.I32X4);
-    return this.#operation(OP.VAND, this.isNaN(x), isNotQuiet, 0);
-  }
-
-  choose(condition: number, then: number, otherwise: number): number {
-    return this.#t.b.pure(OP.VBITSELECT, V128, then, otherwise, condition, 0);
-  }
 
   #operation(op: number, x: number, y: number, shape: number): number {
     return this.#t.b.pure(op, V128, x, y, 0, shape);
@@ -217,7 +208,7 @@ class Lanes {
 
   /** Lanes with these bits, or with this upper half. */
   #splat(word: number): number {
-    const words = this.#isWide ? [0, word, 0, word] : [word, word, word, word];
-    return this.#t.vectorConstant(new Uint8Array(Int32Array.from(words).buffer));
+    const low = this.#isWide ? 0 : word;
+    return this.#t.vectorConstant(low, word, low, word);
   }
 }

@@ -7,13 +7,12 @@
  *
  * Policy: small callees without loops and with few calls, and callees with a single call site; constant arguments raise
  * the size limit; a small recursive function is inlined into itself, one level deep; a call followed by `unreachable`
- * stays a call; growth is bounded per function. Each inlined body is validated again as it is walked, so no unvalidated
- * code is emitted.
+ * stays a call; growth is bounded per function. Each inlined body is visited as every body is (function.ts), so no
+ * unvalidated code is emitted.
  */
-import { validateBody } from "../validate/code.ts";
 import type { Translation } from "./translation.ts";
 import { BODY } from "../wasm/body_flags.ts";
-import { isUnreachable } from "./summaries.ts";
+import { paramCount, resultCount } from "./module_facts.ts";
 
 /** Size limit for callees without loops whose only calls do not return (to throw an exception, for example). */
 const LEAF_BYTES = 60;
@@ -34,6 +33,7 @@ const GROWTH_BASE = 1200;
 /** Functions above this size inline nothing, which would only slow down their compilation. */
 const MAX_CALLER_BYTES = 100_000;
 
+const UNREACHABLE_BYTE = 0x00;
 const CALL_BYTE = 0x10;
 
 /** The growth allowed for a function body of `bytes` bytes. */
@@ -43,20 +43,21 @@ function growthBudget(bytes: number): number {
 
 /** True if the current instruction, a plain call, is followed by `unreachable`. */
 function precedesUnreachable(t: Translation): boolean {
-  const { body } = t.env.valid.funcs[t.funcIndex - t.env.valid.importedFuncCount];
-  const { bytes, offset } = body;
-  let at = t.b.pos - offset;
+  const { reader } = t;
+  t.openBody(t.funcIndex - t.env.importedFuncCount);
+  const { bytes } = reader;
+  let at = t.b.pos - reader.base;
   if (bytes[at++] !== CALL_BYTE) return false;
-  while (bytes[at++] >= 0x80);
-  return isUnreachable(bytes, at);
+  while (at < bytes.length && bytes[at] >= 0x80) at++;
+  return at + 1 < bytes.length && bytes[at + 1] === UNREACHABLE_BYTE;
 }
 
 /** Decides if the current call, of function `funcIndex` defined in this module, is inlined. */
 export function shouldInline(t: Translation, funcIndex: number): boolean {
   const { env } = t;
-  if (!env.optimizations["inline"]) return false;
-  const { summaries, valid } = env;
-  const defined = funcIndex - valid.importedFuncCount;
+  if (!env.choices.inline) return false;
+  const { summaries, importedFuncCount } = env;
+  const defined = funcIndex - importedFuncCount;
   const bytes = summaries.bytes[defined];
   const flags = summaries.flags[defined];
   if ((flags & BODY.EXCEPTIONS) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
@@ -64,26 +65,27 @@ export function shouldInline(t: Translation, funcIndex: number): boolean {
   // One level deep: that halves the number of calls, which dominate the cost of such a function.
   if (recursive ? t.inlineDepth > 0 || t.funcIndex !== funcIndex : t.chain.includes(funcIndex)) return false;
   if (t.inlineBudget < 0) { // the first call of the function itself
-    t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - valid.importedFuncCount]);
+    t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - importedFuncCount]);
   }
   if (bytes > t.inlineBudget || summaries.locals[defined] > MAX_LOCALS) return false;
   if (recursive) return bytes <= RECURSIVE_BYTES;
   const loops = (flags & BODY.LOOP) !== 0;
-  if (loops && !env.optimizations["inline-loop-callees"]) return false;
+  if (loops && !env.choices.inlineLoops) return false;
   let limit = (flags & BODY.RETURNING_CALL) !== 0 ? WRAPPER_BYTES : LEAF_BYTES;
   if (summaries.callSites[defined] === 1 && !loops) limit = SINGLE_SITE_BYTES;
-  const params = valid.funcTypes[funcIndex].params.length;
+  const params = paramCount(env, funcIndex);
   for (let k = 1; k <= params; k++) if (t.b.isConst(t.stack[t.sp - k])) limit += CONSTANT_BONUS;
   if (bytes > limit || precedesUnreachable(t)) return false;
-  if (loops) env.statistics.count("inline-loop-callees");
+  if (loops) t.counts.inlinedLoops++;
   return true;
 }
 
 /** Translates the body of `funcIndex` in place of its call. */
 export function inlineCall(t: Translation, funcIndex: number): void {
   const { env, f, b, loops } = t;
-  env.statistics.count("inline");
-  t.inlineBudget -= env.summaries.bytes[funcIndex - env.valid.importedFuncCount];
+  const defined = funcIndex - env.importedFuncCount;
+  t.counts.inlined++;
+  t.inlineBudget -= env.summaries.bytes[defined];
   const { charge, price, depthReceived, depthLeft } = t;
   t.charge = 0;
   t.price = 0;
@@ -93,7 +95,7 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   f.inlineSites.push({ parent: site, callPos: pos, funcIndex });
   b.site = f.inlineSites.length - 1;
   t.inlineDepth++;
-  validateBody(env.valid, funcIndex, t);
+  t.visitBody(defined);
   t.inlineDepth--;
   t.depthReceived = depthReceived;
   t.depthLeft = depthLeft;
@@ -107,7 +109,7 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   t.openLoops = openLoops;
   t.nextLoop = nextLoop;
   t.room = room;
-  t.reserve(env.valid.funcTypes[funcIndex].results.length);
+  t.reserve(resultCount(env, funcIndex));
   loops.truncate(records);
   b.pos = pos;
   b.site = site;

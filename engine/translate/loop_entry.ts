@@ -16,20 +16,22 @@
  * one it is at. Establishes: the invariants of ir/function.ts. Charges of fuel are those of the body, because regions
  * begin at loop headers.
  */
-import { UnsupportedError } from "../base/errors.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { validateBody } from "../validate/code.ts";
 import { FRAME } from "../validate/visitor.ts";
-import { CodeReader } from "../wasm/code_reader.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
+import { wordAt } from "./vector_constants.ts";
+import { BodyReader } from "./body_reader.ts";
 import { branch } from "./control.ts";
+import { loopsTooLarge } from "./failures.ts";
 import { FRAME_KIND } from "./frames.ts";
 import { beginFuel, closeRegion } from "./fuel.ts";
 import type { FunctionTranslator } from "./function.ts";
 import { type EnclosingFrame, type FrameValue, LoopFinder, type LoopState } from "./loop_finder.ts";
 import type { ModuleEnv } from "./module_env.ts";
+import { resultCount } from "./module_facts.ts";
 
 /**
  * Limit on the instructions that are read, since enclosing loops are read twice: the larger of a constant and a
@@ -87,7 +89,9 @@ export function translateLoopEntry(
   at: number,
   f: IrFunction,
 ): boolean {
-  const funcIndex = t.prepare(env, definedIndex, f);
+  const funcIndex = env.importedFuncCount + definedIndex;
+  t.begins(env);
+  t.prepare(env, definedIndex, f);
   const finder = new LoopFinder(t, at);
   validateBody(env.valid, funcIndex, finder);
   const { state } = finder;
@@ -96,13 +100,14 @@ export function translateLoopEntry(
   f.signature = { params: Uint8Array.of(TY.I64), results: f.signature.results };
   new LoopReplay(t, definedIndex, at, state).run();
   t.complete(definedIndex);
+  t.report(env);
   return true;
 }
 
 /** Produces the visitor's calls for the rest of a body. */
 class LoopReplay {
   readonly #t: FunctionTranslator;
-  readonly #reader: CodeReader;
+  readonly #reader = new BodyReader();
   readonly #definedIndex: number;
   readonly #at: number;
   readonly #state: LoopState;
@@ -120,8 +125,9 @@ class LoopReplay {
     this.#definedIndex = definedIndex;
     this.#at = at;
     this.#state = state;
-    const { bytes, offset } = t.env.valid.funcs[definedIndex].body;
-    this.#reader = new CodeReader(bytes, 0, bytes.length, offset);
+    t.openBody(definedIndex);
+    const { bytes, base } = t.reader;
+    this.#reader.reset(bytes, 0, base);
     this.#left = Math.max(MIN_LIMIT, bytes.length * LIMIT_PER_BYTE);
   }
 
@@ -144,7 +150,7 @@ class LoopReplay {
     const t = this.#t;
     const { env, frames, b } = t;
     const { locals, operands } = this.#state;
-    const funcIndex = env.valid.importedFuncCount + this.#definedIndex;
+    const funcIndex = env.importedFuncCount + this.#definedIndex;
     t.chain.push(funcIndex);
     t.funcIndex = funcIndex;
     t.localEnd = locals.length;
@@ -154,7 +160,7 @@ class LoopReplay {
     this.#frame = b.param(TY.I64);
     locals.forEach((local, k) => frames.locals[k] = this.#load(local));
     frames.loggedAt.fill(0, 0, locals.length);
-    const results = env.valid.funcTypes[funcIndex].results.length;
+    const results = resultCount(env, funcIndex);
     t.bodyFrame = frames.open(FRAME_KIND.BODY, 0, results, results);
     frames.floor = -1;
     t.reachable = true;
@@ -167,7 +173,9 @@ class LoopReplay {
     const { b, env } = this.#t;
     if (constant === undefined) return b.emit(OP.LOAD, ty, this.#frame, 0, env.payloadRegion, home);
     const { lo, hi, vector } = constant;
-    return vector === undefined ? b.constant(ty, lo, hi) : this.#t.vectorConstant(vector);
+    return vector === undefined
+      ? b.constant(ty, lo, hi)
+      : this.#t.vectorConstant(wordAt(vector, 0), wordAt(vector, 4), wordAt(vector, 8), wordAt(vector, 12));
   }
 
   #push(values: readonly FrameValue[]): void {
@@ -180,12 +188,12 @@ class LoopReplay {
     const t = this.#t;
     if (kind === FRAME.TRY_TABLE || kind === FRAME.TRY) {
       if (kind === FRAME.TRY_TABLE) this.#relabelClauses();
-      t.enter(kind, [], results, imm, at);
+      t.enter(kind, 0, results, imm, at);
     } else {
-      t.enter(FRAME.BLOCK, [], results, imm, at);
+      t.enter(FRAME.BLOCK, 0, results, imm, at);
       if (kind === FRAME.LOOP) {
         this.#depth++;
-        t.enter(FRAME.BLOCK, [], params, imm, at);
+        t.enter(FRAME.BLOCK, 0, params, imm, at);
       }
     }
     this.#labels.push(this.#depth++);
@@ -212,7 +220,7 @@ class LoopReplay {
   }
 
   /** Reads the instruction at absolute offset `at`. */
-  #read(at: number): CodeReader {
+  #read(at: number): BodyReader {
     const reader = this.#reader;
     reader.pos = at - reader.base;
     reader.next();
@@ -312,8 +320,4 @@ class LoopReplay {
     const { imm } = this.#reader;
     imm.catches = imm.catches.map((clause) => ({ ...clause, label: this.#label(clause.label) }));
   }
-}
-
-function loopsTooLarge(offset: number): UnsupportedError {
-  return new UnsupportedError("function size", "the enclosing loops are too large to translate twice", { offset });
 }

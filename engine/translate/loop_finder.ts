@@ -12,12 +12,12 @@ import type { Immediates } from "../wasm/immediates.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
 import type { HeapType, ValType } from "../wasm/types.ts";
 import { tyOf } from "../wasm/ir_types.ts";
-import type { Translation } from "./translation.ts";
+import type { InstructionTranslator } from "./instructions.ts";
 
-/** The type of a frame. */
+/** The numbers of parameters and results of a frame. */
 interface FrameType {
-  readonly params: readonly ValType[];
-  readonly results: readonly ValType[];
+  readonly params: number;
+  readonly results: number;
 }
 
 /** A frame around the loop. */
@@ -57,7 +57,7 @@ function homeBytes(ty: number): number {
 }
 
 export class LoopFinder implements CodeVisitor {
-  readonly #t: Translation;
+  readonly #t: InstructionTranslator;
   readonly #at: number;
   readonly #open: (EnclosingFrame & { isCatch: boolean })[] = [];
   readonly #castTypes = new Map<number, { heap: HeapType; nullable: boolean }>();
@@ -70,7 +70,7 @@ export class LoopFinder implements CodeVisitor {
   #tries = 0;
   #maxTries = 0;
 
-  constructor(t: Translation, at: number) {
+  constructor(t: InstructionTranslator, at: number) {
     this.#t = t;
     this.#at = at;
   }
@@ -99,7 +99,7 @@ export class LoopFinder implements CodeVisitor {
     };
   }
 
-  begin(funcIndex: number, params: readonly ValType[], results: readonly ValType[], locals: readonly ValType[]): void {
+  begin(funcIndex: number, params: number, results: number, locals: readonly ValType[]): void {
     this.#locals = locals;
     this.#t.begin(funcIndex, params, results, locals);
   }
@@ -109,14 +109,14 @@ export class LoopFinder implements CodeVisitor {
     if (!this.#found) this.#t.instruction(id, imm, at);
   }
 
-  enter(kind: number, params: readonly ValType[], results: readonly ValType[], imm: Immediates, at: number): void {
+  enter(kind: number, params: number, results: number, imm: Immediates, at: number): void {
     this.#kinds.push(kind);
     this.#frameTypes.set(at, { params, results });
     if (kind === FRAME.TRY) this.#maxTries = Math.max(this.#maxTries, ++this.#tries);
     if (this.#found) return;
     if (at === this.#at && kind === FRAME.LOOP) {
       this.#found = true;
-      this.#takeState(params.length);
+      this.#takeState(params);
       return;
     }
     this.#open.push({ kind, at, params, results, isCatch: false });

@@ -5,7 +5,7 @@
  * appended to the columns here.
  *
  * The scan precedes validation and trusts nothing: it ignores local indices out of range and labels beyond the
- * outermost loop, which validation reports later (or the reader at once).
+ * outermost loop, and ends at a malformed instruction, which validation reports later.
  *
  * A loop without a back edge gets no parameters, and its list is empty. The list is therefore as long as the parameters
  * of all headers, and a function with too many is refused before they are created.
@@ -13,8 +13,9 @@
  * Records form a stack: a nested activation (an inlined body) appends its own and removes them at its end.
  */
 import { doubled } from "../base/columns.ts";
-import type { CodeReader } from "../wasm/code_reader.ts";
+import { isBelow } from "../base/numbers.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
+import type { BodyReader } from "./body_reader.ts";
 import { MAX_INSTRUCTIONS } from "./frames.ts";
 
 /** Implementation limit on the locals of all loops together: each becomes an IR instruction. */
@@ -80,7 +81,7 @@ export class LoopScan {
    * Scans the loop at whose first instruction `reader` is, up to its end. `localCount` is the function's number of
    * locals.
    */
-  scan(reader: CodeReader, localCount: number): void {
+  scan(reader: BodyReader, localCount: number): void {
     if (this.#owner.length < localCount) this.#owner = new Int32Array(localCount + 64);
     const { imm } = reader;
     let loops = 0;
@@ -90,12 +91,13 @@ export class LoopScan {
     this.#openFrame(0, this.#openLoopRecord(loops++));
     depth = 1;
     while (depth > 0) {
-      const action = ACTION[reader.next()];
-      switch (action) {
+      const id = reader.next();
+      if (id < 0) return;
+      switch (ACTION[id]) {
         case OTHER:
           break;
         case ASSIGN:
-          if (imm.index < localCount) this.#assign(imm.index, loops);
+          if (isBelow(imm.index, localCount)) this.#assign(imm.index, loops);
           break;
         case OPEN:
           this.#openFrame(depth++, -1);
@@ -133,9 +135,7 @@ export class LoopScan {
       this.first = doubled(this.first, loop + 1);
       this.last = doubled(this.last, loop + 1);
       this.#mark = doubled(this.#mark, loop + 1);
-      const targeted = new Uint8Array(this.first.length);
-      targeted.set(this.targeted);
-      this.targeted = targeted;
+      this.targeted = doubled(this.targeted, loop + 1);
     }
     this.first[loop] = this.last[loop] = this.listCount;
     this.#mark[loop] = this.listCount;
@@ -193,7 +193,7 @@ export class LoopScan {
   }
 
   #target(depth: number, label: number): void {
-    if (label >= depth) return;
+    if (!isBelow(label, depth)) return;
     const loop = this.#frames[depth - 1 - label];
     if (loop >= 0) this.targeted[loop] = 1;
   }

@@ -7,14 +7,17 @@
  * then cannot fault. Bulk operations compare in 64-bit arithmetic before they write anything; 32-bit addresses and
  * lengths cannot overflow it, and 64-bit ones are checked for overflow.
  */
+import { BUILTIN } from "../abi/builtins.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
+import { type f64, unsigned } from "../base/numbers.ts";
 import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import { ACCESS_BYTES, OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import { pageBytes } from "../wasm/types.ts";
-import type { Handler, Translation } from "./translation.ts";
+import { idOf } from "../wasm/opcodes.ts";
+import { notCompiled } from "./failures.ts";
+import type { Translation } from "./translation.ts";
 import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";
 
 const { I32, I64, NONE } = TY;
@@ -23,12 +26,9 @@ const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** Bulk operations of a constant length up to this limit become loads and stores. */
 const MAX_UNROLLED = 32;
 
-/** The static offset of the access that `checkedAddress` prepared last. */
-export let staticOffset = 0;
-
 /**
- * Emits BOUNDS if the mode or the memory requires it, and returns the address value of the access; `staticOffset` holds
- * the remaining static offset.
+ * Emits BOUNDS if the mode or the memory requires it, and returns the address value of the access; `t.staticOffset`
+ * holds the remaining static offset.
  */
 export function checkedAddress(t: Translation, imm: Immediates, operand: number, width: number): number {
   return accessAddress(t, imm.memory, checkBounds(t, imm, operand, width));
@@ -39,47 +39,47 @@ export function checkBounds(t: Translation, imm: Immediates, operand: number, wi
   const { b, env } = t;
   const { memory } = imm;
   let address = operand;
-  staticOffset = imm.offsetLo | 0;
+  t.staticOffset = imm.offsetLo | 0;
   if (imm.offsetHi !== 0) {
     // 64-bit memories only: an offset that does not fit an instruction is added first, and a sum beyond 2^64 is out of
     // bounds.
     address = b.binary(OP.ADD, I64, operand, b.i64(imm.offsetLo, imm.offsetHi));
     b.trapIf(b.binary(OP.LT_U, I32, address, operand), TRAP.MEMORY_OUT_OF_BOUNDS);
-    staticOffset = 0;
+    t.staticOffset = 0;
   }
   if (isChecked(t, memory)) {
-    if (env.optimizations["mask-memories"]) return maskedAddress(t, memory, address, width);
-    b.emit(OP.BOUNDS, NONE, address, 0, boundsWord(memory, width), staticOffset);
+    if (env.choices.maskMemories) return maskedAddress(t, memory, address, width);
+    b.emit(OP.BOUNDS, NONE, address, 0, boundsWord(memory, width), t.staticOffset);
   }
   return address;
 }
 
 /** Whether accesses of a memory are compared with its length. */
-function isChecked({ env }: Translation, memory: number): boolean {
+function isChecked(t: Translation, memory: number): boolean {
+  const { env } = t;
   return memory !== 0 || env.explicitBounds || (!env.memoryIsGuardable[0] && !env.unchecked);
 }
 
 /**
- * Checks the access of `width` bytes at `address` + staticOffset, and returns the address or, where the processor runs
- * ahead on the wrong path, 0. From there the static offset must not lead out of the memory either: one beyond the
+ * Checks the access of `width` bytes at `address` + t.staticOffset, and returns the address or, where the processor
+ * runs ahead on the wrong path, 0. From there the static offset must not lead out of the memory either: one beyond the
  * smallest length is added first.
  */
 function maskedAddress(t: Translation, memory: number, address: number, width: number): number {
   const { b, env, f } = t;
-  const type = env.valid.memoryTypes[memory];
-  const least = type.limits.min * BigInt(pageBytes(type));
-  const offset = staticOffset >>> 0;
-  const isInside = BigInt(offset + width) <= least && offset + width <= 0x7fffffff;
+  const least: f64 = env.memoryMinimum[memory];
+  const end: f64 = unsigned(t.staticOffset) + width;
+  const isInside = end <= least && end <= 0x7fffffff;
   if (isInside && b.isConst(address) && (f.ty[address] === I32 || f.c[address] === 0)) {
-    if (BigInt((f.imm[address] >>> 0) + offset + width) <= least) return address;
+    if (unsigned(f.imm[address]) + end <= least) return address;
   }
   let at = address;
-  if (!isInside && offset !== 0) {
-    at = b.binary(OP.ADD, I64, t.wide(address), b.i64(staticOffset, 0));
+  if (!isInside && t.staticOffset !== 0) {
+    at = b.binary(OP.ADD, I64, t.wide(address), b.i64(t.staticOffset, 0));
     if (f.ty[address] === I64) b.trapIf(b.binary(OP.LT_U, I32, at, address), TRAP.MEMORY_OUT_OF_BOUNDS);
-    staticOffset = 0;
+    t.staticOffset = 0;
   }
-  const distance = (staticOffset >>> 0) + width - 1;
+  const distance = (t.staticOffset + width - 1) | 0;
   return b.emit(OP.CHECK_INDEX, f.ty[at], at, byteLength(t, memory), distance, TRAP.MEMORY_OUT_OF_BOUNDS);
 }
 
@@ -100,25 +100,25 @@ function accessAddress(t: Translation, memory: number, address: number): number 
 /** Load instructions with a scalar result. */
 export function translateLoad(t: Translation, op: number, ty: number, imm: Immediates): void {
   const { stack } = t;
-  const width = ACCESS_BYTES[op] || TY_BYTES[ty];
+  const width = ACCESS_BYTES[op] !== 0 ? ACCESS_BYTES[op] : TY_BYTES[ty];
   const address = checkedAddress(t, imm, stack[t.sp - 1], width);
-  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory], staticOffset);
+  stack[t.sp - 1] = t.b.emit(op, ty, address, 0, t.env.memoryRegion[imm.memory], t.staticOffset);
 }
 
 /** Store instructions. */
 export function translateStore(t: Translation, op: number, imm: Immediates): void {
   const { stack } = t;
   const value = stack[--t.sp];
-  const width = ACCESS_BYTES[op] || TY_BYTES[t.f.ty[value]];
+  const width = ACCESS_BYTES[op] !== 0 ? ACCESS_BYTES[op] : TY_BYTES[t.f.ty[value]];
   const address = checkedAddress(t, imm, stack[--t.sp], width);
-  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory], staticOffset);
+  t.b.emit(op, NONE, address, value, t.env.memoryRegion[imm.memory], t.staticOffset);
 }
 
 /** Byte length of a memory, i64; that of a shared memory is reloaded each time, since any thread may grow it. */
 function byteLength(t: Translation, memory: number): number {
   const { b, env } = t;
   if (!env.memoryIsShared[memory]) return b.emit(OP.LOAD, I64, 0, 0, SIZES, env.memoryOffset[memory] + MEMORY.LENGTH);
-  const offset = env.layout.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE;
+  const offset = env.sharedLengthsOffset + memory * SHARED_LENGTH_SIZE;
   const address = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, offset);
   return b.emit(OP.ATOMIC_LOAD, I64, address, 0, atomicWord(env.sharedLengthRegion, 3), 0);
 }
@@ -126,14 +126,14 @@ function byteLength(t: Translation, memory: number): number {
 function memorySize(t: Translation, imm: Immediates): void {
   const { b, env } = t;
   const bytes = byteLength(t, imm.index);
-  const shift = Math.log2(pageBytes(env.valid.memoryTypes[imm.index]));
+  const shift = env.memoryPageShift[imm.index];
   const pages = shift === 0 ? bytes : b.binary(OP.SHR_U, I64, bytes, b.i64(shift, 0));
   t.push(env.memoryIs64[imm.index] ? pages : b.unary(OP.WRAP, I32, pages));
 }
 
 function memoryGrow(t: Translation, imm: Immediates): void {
   const delta = t.wide(t.pop());
-  const old = callBuiltin(t, "memory_grow", t.b.i32(imm.index), delta);
+  const old = callBuiltin(t, BUILTIN.memory_grow, [t.b.i32(imm.index), delta]);
   t.push(t.env.memoryIs64[imm.index] ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
@@ -153,8 +153,8 @@ function checkRange(t: Translation, memory: number, start: number, count: number
  * `mask-memories` masks like that of an access.
  */
 function checkSmallRange(t: Translation, memory: number, start: number, count: number, length: number): number {
-  if (length > 0 && t.env.optimizations["mask-memories"] && isChecked(t, memory)) {
-    staticOffset = 0;
+  if (length > 0 && t.env.choices.maskMemories && isChecked(t, memory)) {
+    t.staticOffset = 0;
     return maskedAddress(t, memory, start, length);
   }
   checkRange(t, memory, t.wide(start), t.wide(count));
@@ -201,7 +201,8 @@ function memoryCopy(t: Translation, imm: Immediates): void {
   const checkedTarget = checkSmallRange(t, to, target, count, length);
   const checkedSource = checkSmallRange(t, from, source, count, length);
   if (length < 0) {
-    callBuiltin(t, "memory_move", pointerInto(t, to, target), pointerInto(t, from, source), t.wide(count));
+    const args: number[] = [pointerInto(t, to, target), pointerInto(t, from, source), t.wide(count)];
+    callBuiltin(t, BUILTIN.memory_move, args);
     return;
   }
   // All loads before all stores: the ranges may overlap.
@@ -226,7 +227,7 @@ function memoryFill(t: Translation, imm: Immediates): void {
   const length = smallLength(t, count);
   const checked = checkSmallRange(t, memory, target, count, b.isConst(value) ? length : -1);
   if (length < 0 || !b.isConst(value)) {
-    callBuiltin(t, "memory_set", pointerInto(t, memory, target), value, t.wide(count));
+    callBuiltin(t, BUILTIN.memory_set, [pointerInto(t, memory, target), value, t.wide(count)]);
     return;
   }
   const address = accessAddress(t, memory, checked);
@@ -239,20 +240,35 @@ function memoryFill(t: Translation, imm: Immediates): void {
   }
 }
 
-function memoryInit(t: Translation, imm: Immediates): void {
-  callRangeCopy(t, "memory_init", imm.index2, imm.index);
-}
+const MEMORY_SIZE = idOf("memory.size");
+const MEMORY_GROW = idOf("memory.grow");
+const MEMORY_COPY = idOf("memory.copy");
+const MEMORY_FILL = idOf("memory.fill");
+const MEMORY_INIT = idOf("memory.init");
+const DATA_DROP = idOf("data.drop");
 
-function dataDrop(t: Translation, imm: Immediates): void {
-  callBuiltin(t, "data_drop", t.b.i32(imm.index));
+/** Translates the instruction of row `id`, other than loads and stores. */
+export function translateMemory(t: Translation, id: number, imm: Immediates): void {
+  switch (id) {
+    case MEMORY_SIZE:
+      memorySize(t, imm);
+      break;
+    case MEMORY_GROW:
+      memoryGrow(t, imm);
+      break;
+    case MEMORY_COPY:
+      memoryCopy(t, imm);
+      break;
+    case MEMORY_FILL:
+      memoryFill(t, imm);
+      break;
+    case MEMORY_INIT:
+      callRangeCopy(t, BUILTIN.memory_init, imm.index2, imm.index);
+      break;
+    case DATA_DROP:
+      callBuiltin(t, BUILTIN.data_drop, [t.b.i32(imm.index)]);
+      break;
+    default:
+      throw notCompiled(id, t.b.pos);
+  }
 }
-
-/** Handlers by mnemonic. */
-export const MEMORY_HANDLERS: Readonly<Record<string, Handler>> = {
-  "memory.size": memorySize,
-  "memory.grow": memoryGrow,
-  "memory.copy": memoryCopy,
-  "memory.fill": memoryFill,
-  "memory.init": memoryInit,
-  "data.drop": dataDrop,
-};

@@ -1,8 +1,8 @@
 /**
- * Facts about a module that the translation of any of its functions reads, computed once: those of the module's
- * interface (module_interface.ts), location and alias class of each global, memory and table, summaries of all bodies.
- * In: a ValidModule and options. Out: a ModuleEnv, which translation does not modify, except for the optimization
- * statistics.
+ * Computes the facts about a module that the translation of any of its functions reads (module_facts.ts), once: those
+ * of the module's interface (module_interface.ts), location and alias class of each global, memory and table, summaries
+ * of all bodies. In: a ValidModule and options. Out: a ModuleEnv, which translation does not modify, except for the
+ * optimization statistics.
  *
  * Alias classes: one per memory beyond 0, per own global, per own table. Two imports of one kind may be the same
  * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
@@ -12,27 +12,19 @@ import { type CodeSettings, codeSettings } from "../settings/code_settings.ts";
 import type { NanCode } from "../settings/nans.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
 import { Statistics } from "../base/statistics.ts";
-import { type ContextLayout, GLOBAL_SIZE, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
+import { type ContextLayout, GLOBAL_SIZE, MEMORY, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { I64, isGuardable } from "../wasm/types.ts";
-import { type ConstValue, constValue } from "./const_value.ts";
+import { subtypeDepth } from "../wasm/subtype.ts";
+import { HEAP, I64, isGuardable, pageBytes } from "../wasm/types.ts";
+import { constValue } from "./const_value.ts";
 import { countedFunctions } from "./counted_functions.ts";
 import { tyOf } from "../wasm/ir_types.ts";
+import { type ConstValue, GLOBAL, type ModuleFacts, NAN_CODE, type TableFacts } from "./module_facts.ts";
 import { type ModuleInterface, moduleInterface } from "./module_interface.ts";
-import { type ObjectType, objectTypes } from "./object_types.ts";
+import { objectTypes } from "./object_types.ts";
 import { type Summaries, summarize } from "./summaries.ts";
-import { type TableFacts, tableFacts } from "./table_facts.ts";
-
-/** The access path of a global. */
-export const GLOBAL = {
-  /** The value is in the global's slot of the context. */
-  SLOT: 0,
-  /** The slot holds the address of the value's cell (imported, mutable). */
-  POINTER: 1,
-  /** The value is known: `globalValues`. */
-  KNOWN: 2,
-} as const;
+import { tableFacts } from "./table_facts.ts";
 
 export interface EnvOptions extends Partial<CodeSettings> {
   /** Omits the bounds checks of memory 0, whatever its address type: for intrinsic modules only. */
@@ -47,54 +39,11 @@ export interface EnvOptions extends Partial<CodeSettings> {
   summaries?: Summaries;
 }
 
-export interface ModuleEnv extends ModuleInterface, CodeSettings {
+export interface ModuleEnv extends ModuleInterface, ModuleFacts {
   readonly valid: ValidModule;
-  readonly unchecked: boolean;
-  readonly nanCode: NanCode;
-  /** By defined function: whether it counts the depth of calls (counted_functions.ts); empty unless deterministic. */
-  readonly counted: Uint8Array;
-  readonly allPositions: boolean;
-  /** Region word of the thread's remaining stack. */
-  readonly depthRegion: number;
   readonly optimizations: OptimizationSet;
   readonly statistics: Statistics;
-  /** Region word of the exception that a throw passes to a landing pad. */
-  readonly payloadRegion: number;
-  /** Layout of structures and arrays in memory, by type index. */
-  readonly objectTypes: readonly (ObjectType | undefined)[];
-  /** GLOBAL kind, IR type, slot offset in the context and region word of the value, by global index. */
-  readonly globalKind: Uint8Array;
-  readonly globalTy: Uint8Array;
-  readonly globalOffset: Int32Array;
-  readonly globalRegion: Int32Array;
-  readonly globalValues: readonly (ConstValue | undefined)[];
-  /** Context offset of a memory's base, and region word of its bytes, by memory index. */
-  readonly memoryOffset: Int32Array;
-  readonly memoryRegion: Int32Array;
-  /** By memory index: true for 64-bit addresses. */
-  readonly memoryIs64: readonly boolean[];
-  /** By memory index: whether guard pages can bound its accesses. */
-  readonly memoryIsGuardable: readonly boolean[];
-  /** Region word of the length of shared memories. */
-  readonly sharedLengthRegion: number;
-  /**
-   * Context offset of a table's base, region word of its elements and of its base and length, length when fixed or −1.
-   */
-  readonly tableOffset: Int32Array;
-  readonly tableRegion: Int32Array;
-  readonly tableSizeRegion: Int32Array;
-  readonly tableFixedLength: Int32Array;
-  /** Facts about a table's content, by table index; only with `immutable-table`. */
-  readonly tableFacts: readonly (TableFacts | undefined)[];
   readonly summaries: Summaries;
-  /**
-   * By imported function index: number of the string builtin that the import names (string_layout.ts), −1 for other
-   * imports.
-   */
-  readonly stringBuiltin: Int8Array;
-  /** Region words of the string table's entries and of its address; calls write both. */
-  readonly stringRegion: number;
-  readonly stringContextRegion: number;
 }
 
 /** Computes the environment of a module's functions. */
@@ -105,7 +54,9 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const summaries = options.summaries ?? summarize(valid);
   const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
-  const facts = options.optimizations["immutable-table"] ? tableFacts(valid, summaries, globals.globalValues) : [];
+  const facts = options.optimizations["immutable-table"]
+    ? tableFacts(valid, summaries, globals.globalValues)
+    : valid.tableTypes.map(() => undefined);
   const tables = placeTables(valid, layout, classes, facts);
   layout.knownTables = [...facts.keys()].filter((k) => facts[k] !== undefined);
   const payloadRegion = region(REGION.POINTER, classes.take());
@@ -113,16 +64,44 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const sharedLengthRegion = region(REGION.POINTER, classes.take());
   const objects = objectTypes(valid, () => classes.take());
   const stringClass = classes.take();
+  const { optimizations } = options;
+  const { explicitBounds, interruptible, fuel, deterministic, stack } = codeSettings(options);
   return {
     ...shape,
-    ...codeSettings(options),
     valid,
+    explicitBounds,
     unchecked: options.unchecked ?? false,
-    nanCode: options.nanCode ?? (options.deterministic === true ? "canonical" : "any"),
-    counted: options.deterministic === true ? countedFunctions(valid, options.stack) : new Uint8Array(0),
+    interruptible,
+    fuel,
+    deterministic,
+    nans: NAN_CODE[options.nanCode ?? (deterministic ? "canonical" : "any")],
+    counted: deterministic ? countedFunctions(valid, stack) : new Uint8Array(0),
+    isLogged: stack === "logged",
     allPositions: options.allPositions ?? false,
+    choices: {
+      inline: optimizations["inline"],
+      inlineLoops: optimizations["inline-loop-callees"],
+      callFree: optimizations["inline-callfree"],
+      untypedTables: optimizations["immutable-table-type"],
+      ownRecords: optimizations["immutable-poly-fastpath"],
+      maskTables: optimizations["mask-tables"],
+      maskMemories: optimizations["mask-memories"],
+    },
+    importsOffset: layout.importsOffset,
+    functionsOffset: layout.functionsOffset,
+    typeIdsOffset: layout.typeIdsOffset,
+    tagsOffset: layout.tagsOffset,
+    sharedLengthsOffset: layout.sharedLengthsOffset,
+    stringsOffset: layout.stringsOffset,
+    tagSignature: Int32Array.from(valid.tagTypeIndices, (index) => shape.typeSignature[index]),
+    importedFuncCount: valid.importedFuncCount,
+    importedTagCount: valid.importedTagCount,
+    funcTypeIndices: valid.funcTypeIndices,
+    ...describeTypes(valid),
+    bodyOffset: Int32Array.from(valid.funcs, ({ body }) => body.offset),
+    ...placeHints(valid),
     depthRegion,
-    optimizations: options.optimizations,
+    optimizations,
     statistics: options.statistics ?? new Statistics(),
     payloadRegion,
     sharedLengthRegion,
@@ -136,6 +115,35 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     stringRegion: region(REGION.POINTER, stringClass),
     stringContextRegion: region(REGION.CONTEXT, stringClass),
   };
+}
+
+function describeTypes({ types, canonicalIds }: ValidModule) {
+  return {
+    canonicalIds,
+    typeParent: Int32Array.from(types, ({ supertypes }) => supertypes[0] ?? -1),
+    typeDepth: Int32Array.from(canonicalIds, subtypeDepth),
+    typeIsFinal: Uint8Array.from(types, ({ final }) => Number(final)),
+    typeHeap: Int32Array.from(types, ({ composite }) => HEAP[composite.kind]),
+  };
+}
+
+/** The hints in ascending order of their branches. */
+function placeHints({ branchHints, funcs, importedFuncCount }: ValidModule) {
+  const hints: [at: number, hint: number][] = [];
+  for (const [func, places] of branchHints) {
+    const { body } = funcs[func - importedFuncCount];
+    for (const [at, hint] of places) hints.push([body.offset + at, hint]);
+  }
+  hints.sort(([a], [b]) => a - b);
+  return {
+    hintAt: Int32Array.from(hints, ([at]) => at),
+    hintIsLikely: Uint8Array.from(hints, ([, hint]) => Number(hint === 1)),
+  };
+}
+
+/** The least number of bytes or elements, as ModuleFacts has it. */
+function clipped(minimum: bigint): number {
+  return Number(minimum < 1n << 53n ? minimum : 1n << 53n);
 }
 
 function builtinsByFunction(strings: Int32Array, importedFuncs: number): Int8Array {
@@ -164,8 +172,17 @@ function placeMemories(valid: ValidModule, layout: ContextLayout, classes: Alias
     const shared = k === 0 || k < valid.importedMemoryCount;
     memoryRegion[k] = region(k === 0 ? REGION.MEMORY0 : REGION.POINTER, shared ? CLASS_MEMORY0 : classes.take());
   }
-  const memoryIs64 = valid.memoryTypes.map(({ limits }) => limits.address === I64);
-  return { memoryOffset, memoryRegion, memoryIs64, memoryIsGuardable: valid.memoryTypes.map(isGuardable) };
+  return {
+    memoryOffset,
+    memoryRegion,
+    memoryIs64: valid.memoryTypes.map(({ limits }) => limits.address === I64),
+    memoryIsGuardable: valid.memoryTypes.map(isGuardable),
+    memoryPageShift: Uint8Array.from(valid.memoryTypes, (type) => Math.log2(pageBytes(type))),
+    memoryMinimum: Float64Array.from(
+      valid.memoryTypes,
+      (type) => clipped(type.limits.min * BigInt(pageBytes(type))),
+    ),
+  };
 }
 
 function placeGlobals(valid: ValidModule, layout: ContextLayout, classes: AliasClasses) {
@@ -219,14 +236,12 @@ function placeTables(
     tableSizeRegion[k] = region(REGION.CONTEXT, fixed ? CLASS_CONSTANT : CLASS_SIZES);
     if (fixed && limits.min <= 0x7fffffffn) tableFixedLength[k] = Number(limits.min);
   }
-  return { tableOffset, tableRegion, tableSizeRegion, tableFixedLength };
-}
-
-/** Context offset of the record of function `index`: the embedded copy of an import, or the function's own. */
-export function recordOffset(env: ModuleEnv, index: number): number {
-  const { layout, valid } = env;
-  const imported = valid.importedFuncCount;
-  return index < imported
-    ? layout.importsOffset + index * RECORD.SIZE
-    : layout.functionsOffset + (index - imported) * RECORD.SIZE;
+  return {
+    tableOffset,
+    tableRegion,
+    tableSizeRegion,
+    tableFixedLength,
+    tableIs64: tableTypes.map(({ limits }) => limits.address === I64),
+    tableMinimum: Float64Array.from(tableTypes, ({ limits }) => clipped(limits.min)),
+  };
 }

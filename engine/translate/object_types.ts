@@ -10,22 +10,11 @@ import { layoutFields } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { canonicalType, supertypeId } from "../wasm/subtype.ts";
-import { byteSize, type CompositeType, type ValType } from "../wasm/types.ts";
+import { byteSize, type CompositeType } from "../wasm/types.ts";
+import type { ObjectType } from "./module_facts.ts";
 
 /** Accesses of null at smaller offsets fault: the first page is not mapped. */
 const FIRST_PAGE = 4096;
-
-/** A structure, or an array, whose single field describes its elements. */
-export interface ObjectType {
-  readonly isArray: boolean;
-  /** Size of a structure, header included; log2 of the size of an array's element. */
-  readonly bytes: number;
-  readonly elementShift: number;
-  /** By field: storage type, offset in the object, region word. */
-  readonly storage: readonly ValType[];
-  readonly offsets: readonly number[];
-  readonly regions: Int32Array;
-}
 
 /** Computes the rows by type index; undefined for function types. `take` allocates alias classes. */
 export function objectTypes(valid: ValidModule, take: () => number): (ObjectType | undefined)[] {
@@ -47,11 +36,10 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
     if (composite.kind === "array") {
       const { storage, mutable } = composite.field;
       return {
-        isArray: true,
         bytes: 0,
         elementShift: Math.log2(byteSize(storage)),
-        storage: [storage],
-        offsets: [0],
+        storage: Int32Array.of(storage),
+        offsets: Int32Array.of(0),
         regions: Int32Array.of(region(REGION.POINTER, mutable ? classOf(id, 0) : CLASS_CONSTANT)),
       };
     }
@@ -61,7 +49,13 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
       const kind = offsets[field] < FIRST_PAGE ? REGION.STRUCT : REGION.POINTER;
       return region(kind, mutable ? classOf(id, field) : CLASS_CONSTANT);
     });
-    return { isArray: false, bytes, elementShift: 0, storage: fields.map(({ storage }) => storage), offsets, regions };
+    return {
+      bytes,
+      elementShift: 0,
+      storage: Int32Array.from(fields, ({ storage }) => storage),
+      offsets: Int32Array.from(offsets),
+      regions,
+    };
   });
 }
 

@@ -11,16 +11,9 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { readValType } from "../wasm/type_reader.ts";
+import type { BodyFacts } from "./module_facts.ts";
 
-export interface Summaries {
-  /** Length of the expression in bytes, by defined function. */
-  readonly bytes: Int32Array;
-  /** Number of declared locals, by defined function; at most 2^31 − 1. */
-  readonly locals: Int32Array;
-  /** BODY bits, by defined function. */
-  readonly flags: Uint8Array;
-  /** Number of direct call sites in the module, by defined function. */
-  readonly callSites: Int32Array;
+export interface Summaries extends BodyFacts {
   /** All defined functions, callees before their callers as far as recursion allows. */
   readonly calleesFirst: Int32Array;
   /**
@@ -160,7 +153,7 @@ export function skipLocals(reader: CodeReader): number {
  * True if the instruction at `at` of a body's bytes is `unreachable`. A call before it leads to an error, and is rarely
  * executed.
  */
-export function isUnreachable(bytes: Uint8Array, at: number): boolean {
+function isUnreachable(bytes: Uint8Array, at: number): boolean {
   return bytes[at] === UNREACHABLE_BYTE;
 }
 

@@ -8,23 +8,12 @@
  * tables are filled. So a module with a segment for an imported table has no facts at all.
  */
 import type { ValidModule } from "../validate/valid_module.ts";
-import { type ConstValue, constValue } from "./const_value.ts";
+import { constValue } from "./const_value.ts";
+import type { ConstValue, TableFacts } from "./module_facts.ts";
 import type { Summaries } from "./summaries.ts";
 
 /** Larger tables are not analyzed. */
 const MAX_ELEMENTS = 1 << 16;
-
-/** The content of a table. */
-export interface TableFacts {
-  /** Function index by element, −1 for null. */
-  readonly content: Int32Array;
-  /** Some element is null. */
-  readonly hasNull: boolean;
-  /** All functions are defined by the module, not imported. */
-  readonly allDefined: boolean;
-  /** By canonical type id: the only function of that type, −1 if there are several. */
-  readonly soleFunction: ReadonlyMap<number, number>;
-}
 
 /** Facts by table, undefined for tables whose content is not known. `globals` holds the values of known globals. */
 export function tableFacts(

@@ -2,14 +2,17 @@
  * Tables (specification, 4.4.6). In: operands on the translator's stack. Out: accesses of table elements behind a check
  * of the index, and runtime calls for operations on ranges.
  */
+import { BUILTIN } from "../abi/builtins.ts";
 import { TABLE } from "../abi/context_layout.ts";
+import { unsigned } from "../base/numbers.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import { I64 as INDEX64 } from "../wasm/types.ts";
+import { idOf } from "../wasm/opcodes.ts";
 import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";
-import type { Handler, Translation } from "./translation.ts";
+import { notCompiled } from "./failures.ts";
+import type { Translation } from "./translation.ts";
 
 const { I32, I64, NONE, REF } = TY;
 
@@ -25,7 +28,7 @@ export function checkTableIndex(t: Translation, table: number, index: number, co
   const length = fixed >= 0 && ty === I32
     ? b.i32(fixed)
     : b.emit(OP.LOAD, ty, 0, 0, env.tableSizeRegion[table], env.tableOffset[table] + TABLE.LENGTH);
-  if (env.optimizations["mask-tables"] && !isBelowMinimum(t, table, index)) {
+  if (env.choices.maskTables && !isBelowMinimum(t, table, index)) {
     return b.emit(OP.CHECK_INDEX, ty, index, length, 0, code);
   }
   b.trapIf(b.binary(OP.GE_U, I32, index, length), code);
@@ -33,9 +36,10 @@ export function checkTableIndex(t: Translation, table: number, index: number, co
 }
 
 /** Whether the index is a constant below the length that the table has at least. */
-function isBelowMinimum({ b, env, f }: Translation, table: number, index: number): boolean {
+function isBelowMinimum(t: Translation, table: number, index: number): boolean {
+  const { b, env, f } = t;
   if (!b.isConst(index) || (f.ty[index] === I64 && f.c[index] !== 0)) return false;
-  return BigInt(f.imm[index] >>> 0) < env.valid.tableTypes[table].limits.min;
+  return unsigned(f.imm[index]) < env.tableMinimum[table];
 }
 
 /** Address of element `index` of a table. */
@@ -57,16 +61,11 @@ function tableSet(t: Translation, imm: Immediates): void {
   t.b.emit(OP.STORE, NONE, elementAddress(t, imm.index, index), value, t.env.tableRegion[imm.index], 0);
 }
 
-/** True if table `index` has 64-bit indices. */
-function is64(t: Translation, index: number): boolean {
-  return t.env.valid.tableTypes[index].limits.address === INDEX64;
-}
-
 function tableSize(t: Translation, imm: Immediates): void {
   const { b, env } = t;
   const { index } = imm;
   const fixed = env.tableFixedLength[index];
-  const ty = is64(t, index) ? I64 : I32;
+  const ty = env.tableIs64[index] ? I64 : I32;
   t.push(
     fixed >= 0
       ? b.constant(ty, fixed, 0)
@@ -77,37 +76,54 @@ function tableSize(t: Translation, imm: Immediates): void {
 function tableGrow(t: Translation, imm: Immediates): void {
   const delta = t.wide(t.pop());
   const value = t.pop();
-  const old = callBuiltin(t, "table_grow", t.b.i32(imm.index), value, delta);
-  t.push(is64(t, imm.index) ? old : t.b.unary(OP.WRAP, I32, old));
+  const old = callBuiltin(t, BUILTIN.table_grow, [t.b.i32(imm.index), value, delta]);
+  t.push(t.env.tableIs64[imm.index] ? old : t.b.unary(OP.WRAP, I32, old));
 }
 
 function tableFill(t: Translation, imm: Immediates): void {
   const count = t.wide(t.pop());
   const value = t.pop();
   const start = t.wide(t.pop());
-  callBuiltin(t, "table_fill", t.b.i32(imm.index), start, value, count);
+  callBuiltin(t, BUILTIN.table_fill, [t.b.i32(imm.index), start, value, count]);
 }
 
-function tableCopy(t: Translation, imm: Immediates): void {
-  callRangeCopy(t, "table_copy", imm.index, imm.index2);
-}
+const TABLE_GET = idOf("table.get");
+const TABLE_SET = idOf("table.set");
+const TABLE_SIZE = idOf("table.size");
+const TABLE_GROW = idOf("table.grow");
+const TABLE_FILL = idOf("table.fill");
+const TABLE_COPY = idOf("table.copy");
+const TABLE_INIT = idOf("table.init");
+const ELEM_DROP = idOf("elem.drop");
 
-function tableInit(t: Translation, imm: Immediates): void {
-  callRangeCopy(t, "table_init", imm.index2, imm.index);
+/** Translates the instruction of row `id`. */
+export function translateTable(t: Translation, id: number, imm: Immediates): void {
+  switch (id) {
+    case TABLE_GET:
+      tableGet(t, imm);
+      break;
+    case TABLE_SET:
+      tableSet(t, imm);
+      break;
+    case TABLE_SIZE:
+      tableSize(t, imm);
+      break;
+    case TABLE_GROW:
+      tableGrow(t, imm);
+      break;
+    case TABLE_FILL:
+      tableFill(t, imm);
+      break;
+    case TABLE_COPY:
+      callRangeCopy(t, BUILTIN.table_copy, imm.index, imm.index2);
+      break;
+    case TABLE_INIT:
+      callRangeCopy(t, BUILTIN.table_init, imm.index2, imm.index);
+      break;
+    case ELEM_DROP:
+      callBuiltin(t, BUILTIN.elem_drop, [t.b.i32(imm.index)]);
+      break;
+    default:
+      throw notCompiled(id, t.b.pos);
+  }
 }
-
-function elemDrop(t: Translation, imm: Immediates): void {
-  callBuiltin(t, "elem_drop", t.b.i32(imm.index));
-}
-
-/** Handlers by mnemonic. */
-export const TABLE_HANDLERS: Readonly<Record<string, Handler>> = {
-  "table.get": tableGet,
-  "table.set": tableSet,
-  "table.size": tableSize,
-  "table.grow": tableGrow,
-  "table.fill": tableFill,
-  "table.copy": tableCopy,
-  "table.init": tableInit,
-  "elem.drop": elemDrop,
-};

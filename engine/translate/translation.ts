@@ -6,40 +6,34 @@
  * Invariant: this file imports no handler, so they form no import cycle with the dispatch over them (function.ts).
  */
 import { doubled } from "../base/columns.ts";
-import { UnsupportedError } from "../base/errors.ts";
 import { Builder } from "../ir/builder.ts";
 import { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import type { NanCode } from "../settings/nans.ts";
-import type { CodeVisitor } from "../validate/visitor.ts";
-import { CodeReader } from "../wasm/code_reader.ts";
-import type { CatchClause, Immediates } from "../wasm/immediates.ts";
-import type { ValType } from "../wasm/types.ts";
+import type { CatchClause } from "../wasm/immediates.ts";
+import { BodyReader } from "./body_reader.ts";
 import { CastState } from "./cast_state.ts";
 import { Frames } from "./frames.ts";
 import { LoopScan } from "./loop_scan.ts";
 import { MergeColumns } from "./merge_columns.ts";
-import type { ModuleEnv } from "./module_env.ts";
-import { VectorConstants, ZERO_VECTOR } from "./vector_constants.ts";
-
-/** Translates one instruction without a case in function.ts. Operands are on `t.stack`. */
-export type Handler = (t: Translation, imm: Immediates, at: number) => void;
+import { type ModuleFacts, NAN_CODE, TranslationCounts } from "./module_facts.ts";
+import { VectorConstants } from "./vector_constants.ts";
 
 /**
- * The state of the translation of one function at a time. function.ts implements the visitor's methods and dispatches
- * to the handlers.
+ * The state of the translation of one function at a time. instructions.ts implements the visitor's methods and
+ * dispatches to the topics' files.
  */
-export abstract class Translation implements CodeVisitor {
-  env!: ModuleEnv;
+export abstract class Translation {
+  env!: ModuleFacts;
   f!: IrFunction;
   readonly b: Builder = new Builder(new IrFunction());
   readonly frames: Frames = new Frames();
   readonly loops: LoopScan = new LoopScan();
-  readonly reader: CodeReader = new CodeReader(new Uint8Array(0));
+  readonly reader: BodyReader = new BodyReader();
   readonly vectors: VectorConstants = new VectorConstants();
   readonly merge: MergeColumns = new MergeColumns();
   readonly cast: CastState = new CastState();
+  readonly counts: TranslationCounts = new TranslationCounts();
 
   /** Value ids of operands; pushes need no check up to `room` operands. */
   stack: Int32Array = new Int32Array(1024);
@@ -68,6 +62,8 @@ export abstract class Translation implements CodeVisitor {
   readonly chain: number[] = [];
   /** Catch clauses of the open try_tables, innermost last. */
   readonly clauses: (readonly CatchClause[])[] = [];
+  /** The static offset of the access that `checkedAddress` prepared last (memory.ts). */
+  staticOffset = 0;
   // Fuel (fuel.ts).
   metered = false;
   /** Every instruction sets the builder's position. */
@@ -78,8 +74,8 @@ export abstract class Translation implements CodeVisitor {
   // Determinism (deterministic.ts): the thread's address, the stack that the open activation received and leaves to
   // callees.
   deterministic = false;
-  /** The code for the bits of NaNs. */
-  nanCode: NanCode = "any";
+  /** The code for the bits of NaNs: one of NAN_CODE. */
+  nans: number = NAN_CODE.any;
   depthThread = 0;
   depthReceived = 0;
   depthLeft = 0;
@@ -92,7 +88,7 @@ export abstract class Translation implements CodeVisitor {
   readonly zeros: Int32Array = new Int32Array(TY.REF + 1);
 
   /** Prepares for the translation of a function of `env` into `f`. */
-  reset(env: ModuleEnv, f: IrFunction): void {
+  reset(env: ModuleFacts, f: IrFunction): void {
     this.env = env;
     this.f = f;
     this.b.reset(f);
@@ -116,7 +112,7 @@ export abstract class Translation implements CodeVisitor {
     this.positioned = env.fuel || env.allPositions;
     this.b.marksPure = env.allPositions;
     this.deterministic = env.deterministic;
-    this.nanCode = env.nanCode;
+    this.nans = env.nans;
     this.zeros.fill(0);
   }
 
@@ -143,36 +139,19 @@ export abstract class Translation implements CodeVisitor {
   zero(ty: number): number {
     const zero = this.zeros[ty];
     if (zero !== 0) return zero;
-    return ty === TY.V128 ? this.vectorConstant(ZERO_VECTOR) : this.b.constant(ty, 0, 0);
+    return ty === TY.V128 ? this.vectorConstant(0, 0, 0, 0) : this.b.constant(ty, 0, 0);
   }
 
-  /** The v128 constant with these 16 bytes. */
-  vectorConstant(bytes: Uint8Array): number {
-    return this.b.pure(OP.CONST, TY.V128, 0, 0, 0, this.vectors.indexOf(this.f, bytes));
+  /** The v128 constant of four words, the lowest first. */
+  vectorConstant(w0: number, w1: number, w2: number, w3: number): number {
+    return this.b.pure(OP.CONST, TY.V128, 0, 0, 0, this.vectors.indexOf(this.f, w0, w1, w2, w3));
   }
 
-  abstract begin(
-    funcIndex: number,
-    params: readonly ValType[],
-    results: readonly ValType[],
-    locals: readonly ValType[],
-  ): void;
-  abstract instruction(id: number, imm: Immediates, at: number): void;
-  abstract enter(
-    kind: number,
-    params: readonly ValType[],
-    results: readonly ValType[],
-    imm: Immediates,
-    at: number,
-  ): void;
-  abstract otherwise(at: number): void;
-  abstract handler(tag: number, at: number): void;
-  abstract end(at: number, delegate: number): void;
-  abstract finish(): void;
-}
+  /**
+   * Reports the instructions of defined function `definedIndex` to this translation, from `begin` to the last `end`.
+   */
+  abstract visitBody(definedIndex: number): void;
 
-/** The error for a valid instruction without a handler: this build does not compile its feature. */
-export function notCompiled(feature: string, mnemonic: string, offset: number): UnsupportedError {
-  const name = feature === "mvp" ? mnemonic : feature;
-  return new UnsupportedError(name, `${mnemonic} is not compiled by this build (feature ${name})`, { offset });
+  /** Positions `reader` at the start of the body of defined function `definedIndex`. */
+  abstract openBody(definedIndex: number): void;
 }

@@ -5,7 +5,6 @@
 import { InvalidError } from "../base/errors.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { idOf } from "../wasm/opcodes.ts";
-import type { ValType } from "../wasm/types.ts";
 import { validateBody } from "./code.ts";
 import type { ValidModule } from "./valid_module.ts";
 import { type CodeVisitor, FRAME } from "./visitor.ts";
@@ -24,13 +23,7 @@ class TargetChecker implements CodeVisitor {
   instruction(id: number, _imm: Immediates, at: number): void {
     if (id === BR_IF) this.left.delete(at);
   }
-  enter(
-    kind: number,
-    _params: readonly ValType[],
-    _results: readonly ValType[],
-    _imm: Immediates,
-    at: number,
-  ): void {
+  enter(kind: number, _params: number, _results: number, _imm: Immediates, at: number): void {
     if (kind === FRAME.IF) this.left.delete(at);
   }
   otherwise(): void {}

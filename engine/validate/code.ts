@@ -64,7 +64,7 @@ export function validateBody(valid: ValidModule, funcIndex: number, visitor: Cod
     walker.locals = locals;
     checkLocals(walker, type.params.length);
     walker.beginExpression(type.results);
-    if (visitor !== null) visitor.begin(funcIndex, type.params, type.results, locals);
+    if (visitor !== null) visitor.begin(funcIndex, type.params.length, type.results.length, locals);
     walk(walker, visitor);
     if (!walker.reader.done) {
       throw new MalformedError("section size mismatch: instructions after the function's last end", {
@@ -176,7 +176,7 @@ function report(walker: Walker, visitor: CodeVisitor): void {
       break;
     case REPORT.ENTER: {
       const frame = walker.depth - 1;
-      visitor.enter(FRAME_BY_ID[id], walker.params[frame], walker.results[frame], imm, at);
+      visitor.enter(FRAME_BY_ID[id], walker.params[frame].length, walker.results[frame].length, imm, at);
       break;
     }
     case REPORT.OTHERWISE:

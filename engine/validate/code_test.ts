@@ -452,14 +452,14 @@ Deno.test("a data segment needs the data count section in the binary format", ()
 /** Records the visitor's calls. */
 class Recorder implements CodeVisitor {
   readonly log: string[] = [];
-  begin(funcIndex: number, params: readonly ValType[], results: readonly ValType[], locals: readonly ValType[]): void {
-    this.log.push(`begin ${funcIndex} ${params.length} ${results.length} ${locals.length}`);
+  begin(funcIndex: number, params: number, results: number, locals: readonly ValType[]): void {
+    this.log.push(`begin ${funcIndex} ${params} ${results} ${locals.length}`);
   }
   instruction(id: number, imm: Immediates, at: number): void {
     this.log.push(`${OPCODES[id].mnemonic} ${imm.index} @${at - 0x1000}`);
   }
-  enter(kind: number, params: readonly ValType[], results: readonly ValType[], _imm: Immediates, at: number): void {
-    this.log.push(`enter ${kind} ${params.length} ${results.length} @${at - 0x1000}`);
+  enter(kind: number, params: number, results: number, _imm: Immediates, at: number): void {
+    this.log.push(`enter ${kind} ${params} ${results} @${at - 0x1000}`);
   }
   otherwise(at: number): void {
     this.log.push(`else @${at - 0x1000}`);

@@ -17,12 +17,18 @@ import type { ValType } from "../wasm/types.ts";
 export const FRAME = { BLOCK: 0, LOOP: 1, IF: 2, TRY_TABLE: 3, TRY: 4 } as const;
 
 export interface CodeVisitor {
-  /** Begins a body. `locals` has the types of all locals, parameters first; the visitor may keep all three arrays. */
-  begin(funcIndex: number, params: readonly ValType[], results: readonly ValType[], locals: readonly ValType[]): void;
+  /**
+   * Begins a body, with the numbers of its parameters and results. `locals` has the types of all locals, parameters
+   * first; the visitor may keep it.
+   */
+  begin(funcIndex: number, params: number, results: number, locals: readonly ValType[]): void;
   /** Any other instruction. `id` is its row's id (wasm/opcodes.ts), `at` its absolute byte offset. */
   instruction(id: number, imm: Immediates, at: number): void;
-  /** block, loop, if, try_table, try: opens a frame. For try_table, `imm.catches` holds its clauses. */
-  enter(kind: number, params: readonly ValType[], results: readonly ValType[], imm: Immediates, at: number): void;
+  /**
+   * block, loop, if, try_table, try: opens a frame, with the numbers of its parameters and results. For try_table,
+   * `imm.catches` holds its clauses.
+   */
+  enter(kind: number, params: number, results: number, imm: Immediates, at: number): void;
   /** else of the innermost frame. */
   otherwise(at: number): void;
   /** catch (tag ≥ 0) or catch_all (tag −1) of the innermost legacy try. */

@@ -14,24 +14,24 @@ import { readHeapType, readLocals, readValType } from "./type_reader.ts";
 import type { ValType } from "./types.ts";
 
 /** Steps of a plan. */
-const INDEX = 1;
-const INDEX2 = 2;
-const MEMARG = 3;
-const CONST32 = 4;
-const BLOCK_TYPE = 5;
-const LABELS = 6;
-const CONST64 = 7;
-const BITS32 = 8;
-const BITS64 = 9;
-const BYTES16 = 10;
-const LANE = 11;
-const VAL_TYPES = 12;
-const HEAP_TYPE = 13;
-const REF_TYPE = 14;
-const REF_NULL_TYPE = 15;
-const CAST_TYPES = 16;
-const CATCHES = 17;
-const ORDERING = 18;
+export const INDEX = 1;
+export const INDEX2 = 2;
+export const MEMARG = 3;
+export const CONST32 = 4;
+export const BLOCK_TYPE = 5;
+export const LABELS = 6;
+export const CONST64 = 7;
+export const BITS32 = 8;
+export const BITS64 = 9;
+export const BYTES16 = 10;
+export const LANE = 11;
+export const VAL_TYPES = 12;
+export const HEAP_TYPE = 13;
+export const REF_TYPE = 14;
+export const REF_NULL_TYPE = 15;
+export const CAST_TYPES = 16;
+export const CATCHES = 17;
+export const ORDERING = 18;
 const NEEDS_DATA_COUNT = 19;
 
 /** Special plans: an illegal byte, and a prefix. */
@@ -87,7 +87,8 @@ export function planOf(immediates: readonly ImmediateKind[]): number {
   return plan;
 }
 
-const PLAN_BY_ID: Int32Array = opcodeColumn(Int32Array, (row) => planOf(row.immediates));
+/** The plans by row id. */
+export const PLAN_BY_ID: Int32Array = opcodeColumn(Int32Array, (row) => planOf(row.immediates));
 const PLAN_BY_BYTE: Int32Array = Int32Array.from({ length: 256 }, (_, byte) => {
   if (byte >= 0xfb && byte <= 0xfe) return PREFIX;
   const id = ID_BY_BYTE[byte];

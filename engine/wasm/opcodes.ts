@@ -110,7 +110,7 @@ export function parseOpcodeRow(text: string, id: number): OpcodeRow {
 }
 
 /** Number of codes that each prefix's lookup covers; a row beyond it is rejected at load. */
-const CODE_LIMIT = 0x200;
+export const CODE_LIMIT = 0x200;
 /** Lookup table number by prefix byte: 0xfb … 0xfe are 1 … 4, no prefix is 0. */
 export function pageOf(prefix: number): number {
   return prefix === 0 ? 0 : prefix >= 0xfb && prefix <= 0xfe ? prefix - 0xfa : -1;
@@ -169,7 +169,8 @@ export function indexByCode(rows: readonly OpcodeRow[]): Int16Array {
   return index;
 }
 
-const BY_CODE = indexByCode(OPCODES);
+/** Id + 1 at `page * CODE_LIMIT + code`, 0 for codes without a row. */
+export const BY_CODE: Int16Array = indexByCode(OPCODES);
 
 /** Id of the one-byte opcode `byte`, or −1: the table for hot loops. */
 export const ID_BY_BYTE: Int16Array = Int16Array.from({ length: 256 }, (_, byte) => BY_CODE[byte] - 1);

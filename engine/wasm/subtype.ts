@@ -281,7 +281,7 @@ export function isSubtypeId(id: number, above: number): boolean {
 }
 
 /** For every abstract heap type (by its bit), the bits of all abstract heap types that it matches. */
-const ABSTRACT_MATCHES = abstractMatches();
+export const ABSTRACT_MATCHES: Int32Array = abstractMatches();
 
 /** Bit of an abstract heap type: codes −0x0c … −0x17 are bits 0 … 11. */
 function heapBit(heap: HeapType): number {

@@ -28,9 +28,10 @@ import {
   type World,
 } from "../../engine/ir/testing/interpret.ts";
 import { OP } from "../../engine/ir/ops.ts";
-import { type ConstValue, constValue } from "../../engine/translate/const_value.ts";
+import { constValue } from "../../engine/translate/const_value.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
-import { type EnvOptions, GLOBAL, type ModuleEnv, moduleEnv, recordOffset } from "../../engine/translate/module_env.ts";
+import { type EnvOptions, type ModuleEnv, moduleEnv } from "../../engine/translate/module_env.ts";
+import { type ConstValue, GLOBAL, recordOffset } from "../../engine/translate/module_facts.ts";
 import { TRAP } from "../../engine/base/traps.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
 import { elementCount, type Expr } from "../../engine/wasm/module.ts";
