@@ -18,7 +18,7 @@ import { componentToBinary } from "./text/parse_component.ts";
  * @example
  * ```ts
  * import { NewEngine } from "@waft/engine";
- * import { compileComponent } from "@waft/cli/component";
+ * import { compileComponent } from "@waft/component";
  *
  * const component = compileComponent(
  *   NewEngine(),

@@ -21,6 +21,7 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-node-wasi",
   "reference-webassembly",
   "reference-component",
+  "reference-component-wasi",
   "reference-component-program",
 ];
 

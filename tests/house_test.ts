@@ -175,10 +175,12 @@ function usedNames(): Map<string, Set<string>> {
       }
     }
   }
-  const { exports } = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as {
-    exports: Record<string, string>;
-  };
-  for (const file of Object.values(exports)) use(join("engine", file), "*");
+  for (const folder of ["engine", "component"]) {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, folder, "deno.json"), "utf8")) as {
+      exports: Record<string, string>;
+    };
+    for (const file of Object.values(exports)) use(join(folder, file), "*");
+  }
   // Twice, because a file that is passed on may pass others on.
   for (const [from, to] of [...passedOn, ...passedOn]) for (const name of used.get(from) ?? []) use(to, name);
   return used;

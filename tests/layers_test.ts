@@ -45,17 +45,20 @@ function sources(folder: string): string[] {
   return found;
 }
 
-/** Files by the specifier under which the engine's package exports them. */
-function readEngineExports(): Map<string, string> {
-  const { name, exports } = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as {
+/** The folders of the packages that others import. */
+const PACKAGES = ["engine", "component"];
+
+/** Files by the specifier under which a package exports them. */
+function readExports(folder: string): [string, string][] {
+  const { name, exports } = JSON.parse(readFileSync(join(ROOT, folder, "deno.json"), "utf8")) as {
     name: string;
     exports: Record<string, string>;
   };
-  return new Map(Object.entries(exports).map(([path, file]) => [name + path.slice(1), join("engine", file)]));
+  return Object.entries(exports).map(([path, file]) => [name + path.slice(1), join(folder, file)]);
 }
 
 const UNITS = readRanks();
-const ENGINE_EXPORTS = readEngineExports();
+const EXPORTS = new Map(PACKAGES.flatMap(readExports));
 
 function unitOf(path: string): Unit | undefined {
   return UNITS.find((unit) => unit.paths.some((p) => p.endsWith("/") ? path.startsWith(p) : path === p));
@@ -68,7 +71,7 @@ function importsOf(path: string): string[] {
   // Late imports (project/base/late_import.ts) count, too.
   for (const match of text.matchAll(/(?:\bfrom|\bimport|\blate(?:<[^"]*"[^"]*"[^"]*>)?)\s*\(?\s*"([^"]+)"/g)) {
     const target = match[1];
-    if (ENGINE_EXPORTS.has(target)) found.push(ENGINE_EXPORTS.get(target)!);
+    if (EXPORTS.has(target)) found.push(EXPORTS.get(target)!);
     else if (target.startsWith("@waft/")) found.push(`no such export: ${target}`);
     else if (target.startsWith(".")) found.push(relative(ROOT, normalize(join(ROOT, dirname(path), target))));
   }
@@ -96,12 +99,14 @@ Deno.test("imports go to a lower rank or stay in their unit", () => {
   assert.deepEqual(wrong, []);
 });
 
-Deno.test("the command's package imports the engine's package by name, and only its exports", () => {
+Deno.test("packages import each other by name, and only what they export", () => {
   const wrong: string[] = [];
   for (
     const path of FILES.filter((path) => /^(project|component)\//.test(path) || path === "cli.ts" || path === "mod.ts")
   ) {
-    for (const match of readFileSync(join(ROOT, path), "utf8").matchAll(/"((?:\.\.?\/)+engine\/[^"]+)"/g)) {
+    const others = PACKAGES.filter((folder) => !path.startsWith(`${folder}/`)).join("|");
+    const byPath = new RegExp(`"((?:\\.\\.?/)+(?:${others})/[^"]+)"`, "g");
+    for (const match of readFileSync(join(ROOT, path), "utf8").matchAll(byPath)) {
       wrong.push(`${path} imports ${match[1]}`);
     }
     for (const target of importsOf(path)) if (target.startsWith("no such export")) wrong.push(`${path}: ${target}`);

@@ -27,7 +27,7 @@ const RUN = ["wasi:cli/run@0.3.0#run", "wasi:cli/run@0.2.0#run"] as const;
  *
  * @example
  * ```ts
- * import { runProgram } from "@waft/cli/component/program";
+ * import { runProgram } from "@waft/component/program";
  *
  * const program = `(module
  *   (import "wasi_snapshot_preview1" "fd_write" (func $write (param i32 i32 i32 i32) (result i32)))

@@ -61,7 +61,17 @@ export function datetime(nanoseconds: bigint): Datetime {
   return { seconds: nanoseconds / 1_000_000_000n, nanoseconds: Number(nanoseconds % 1_000_000_000n) };
 }
 
-function statusRecord(status: FileStatus) {
+/** The record `descriptor-stat`. */
+interface StatusRecord {
+  readonly type: string;
+  readonly linkCount: bigint;
+  readonly size: bigint;
+  readonly dataAccessTimestamp: Datetime;
+  readonly dataModificationTimestamp: Datetime;
+  readonly statusChangeTimestamp: Datetime;
+}
+
+function statusRecord(status: FileStatus): StatusRecord {
   return {
     type: TYPES[status.type] ?? "unknown",
     linkCount: status.links,

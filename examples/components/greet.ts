@@ -4,7 +4,7 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
-import { compileComponent } from "@waft/cli/component";
+import { compileComponent } from "@waft/component";
 import { NewEngine } from "@waft/engine";
 
 /** The exports in the form that `waft types FILE -o DIR` writes them. */

@@ -6,13 +6,13 @@
  * Loads the decoder and validator of components, and runs no code of the component.
  */
 import { WaftError } from "@waft/engine/internal/errors";
-import { signature } from "../../component/abi/type_name.ts";
-import { decodeComponent } from "../../component/binary/decode.ts";
-import { coreSignature } from "../../component/link/core_caller.ts";
-import { featuresOf } from "../../component/link/component_features.ts";
-import type { Component } from "../../component/model/definitions.ts";
-import type { Extern, FuncType } from "../../component/model/types.ts";
-import { type ComponentOptions, validateComponent } from "../../component/validate/validate_component.ts";
+import { signature } from "@waft/component/internal/abi/type_name";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
+import { coreSignature } from "@waft/component/internal/link/core_caller";
+import { featuresOf } from "@waft/component/internal/link/component_features";
+import type { Component } from "@waft/component/internal/model/definitions";
+import type { Extern, FuncType } from "@waft/component/internal/model/types";
+import { type ComponentOptions, validateComponent } from "@waft/component/internal/validate/validate_component";
 import {
   type InspectedFunction,
   type InspectedModule,

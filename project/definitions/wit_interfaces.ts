@@ -6,7 +6,7 @@
  * this table can be linked, in the versions that waft implements. An interface without authorities carries values only:
  * its functions act on resources that other rows have opened.
  */
-import { parseInterfaceName } from "../../component/model/names.ts";
+import { parseInterfaceName } from "@waft/component/internal/model/names";
 import { nearestName } from "../base/grammar.ts";
 
 /** A row of the table. */

@@ -8,10 +8,10 @@
  */
 import { TrapError } from "@waft/engine";
 import { READER_RIGHTS, WRITER_RIGHTS } from "@waft/engine/internal/wasi/abi";
-import { httpInterfaces } from "../../component/http/mod.ts";
-import type { ComponentImports } from "../../component/link/host_imports.ts";
-import { datetime } from "../../component/wasi/filesystem.ts";
-import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { httpInterfaces } from "@waft/component/internal/http";
+import type { ComponentImports } from "@waft/component/internal/link/host_imports";
+import { datetime } from "@waft/component/internal/wasi/filesystem";
+import { ComponentWasi } from "@waft/component/wasi";
 import { escapeHostile, fail } from "../base/diagnostic.ts";
 import type { JsonObject } from "../base/json_read.ts";
 import { hostInterface } from "../definitions/wit_interfaces.ts";

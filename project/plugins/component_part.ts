@@ -7,7 +7,7 @@
  * interface is linked for a link of the table only, with the grants of that link.
  */
 import type { Context, Engine } from "@waft/engine";
-import type { FuncType } from "../../component/model/types.ts";
+import type { FuncType } from "@waft/component/internal/model/types";
 import type { Callable, GraphInstance } from "./graph_instance.ts";
 import type { Link } from "./plugin_grants.ts";
 
@@ -21,7 +21,7 @@ export interface TypedFunction {
 }
 
 /** The part of a core module's instance that values pass through; undefined while there is none. */
-export type CoreCallerSource = Parameters<typeof import("../../component/link/core_caller.ts").forCoreCaller>[1];
+export type CoreCallerSource = Parameters<typeof import("@waft/component/internal/link/core_caller").forCoreCaller>[1];
 
 /** The services that the graph offers to plugins of either kind. */
 export interface PluginServices {

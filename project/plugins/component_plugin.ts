@@ -6,13 +6,18 @@
  * plugin; the error case of a `result` is a value, and does not end the graph.
  */
 import type { Context, Engine } from "@waft/engine";
-import { ComponentError } from "../../component/abi/traps.ts";
-import { decodeComponent } from "../../component/binary/decode.ts";
-import { compileBinary, type Component, type ComponentInstance, functionTypes } from "../../component/component.ts";
-import { forCoreCaller } from "../../component/link/core_caller.ts";
-import { unwrapResult } from "../../component/link/host_exports.ts";
-import { countStorage } from "../../component/link/memory_count.ts";
-import type { FuncType } from "../../component/model/types.ts";
+import { ComponentError } from "@waft/component/internal/abi/traps";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
+import {
+  compileBinary,
+  type Component,
+  type ComponentInstance,
+  functionTypes,
+} from "@waft/component/internal/component";
+import { forCoreCaller } from "@waft/component/internal/link/core_caller";
+import { unwrapResult } from "@waft/component/internal/link/host_exports";
+import { countStorage } from "@waft/component/internal/link/memory_count";
+import type { FuncType } from "@waft/component/internal/model/types";
 import { isLifecycle } from "../definitions/wit_interfaces.ts";
 import type {
   CompiledComponent,

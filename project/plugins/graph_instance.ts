@@ -5,7 +5,7 @@
  * which does not depend on the form of its plugin.
  */
 import type { Context, Instance } from "@waft/engine";
-import type { FuncType } from "../../component/model/types.ts";
+import type { FuncType } from "@waft/component/internal/model/types";
 
 /** A function of an instance, as JavaScript calls it. */
 export type Callable = (...args: unknown[]) => unknown;

@@ -9,7 +9,7 @@
 import { type Context, type Engine, type Instance, LinkError, type Module, TrapError, WaftError } from "@waft/engine";
 import { Memory } from "@waft/engine/internal/runtime/memory";
 import { I64 } from "@waft/engine/internal/wasm/types";
-import { versionTrack } from "../../component/model/names.ts";
+import { versionTrack } from "@waft/component/internal/model/names";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";

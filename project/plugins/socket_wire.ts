@@ -5,7 +5,7 @@
  * A blocking requester reads two cells: [done, result]. Statuses are those of authorities.ts, repeated here so that the
  * thread loads little.
  */
-import type { NetworkOptions } from "../../component/wasi/network_grants.ts";
+import type { NetworkOptions } from "@waft/component/internal/wasi/network_grants";
 
 /** Memory that both threads see, and the scopes of the plugin's grants. */
 export interface SocketShare {

@@ -11,8 +11,8 @@
 import { createConnection, createServer, isIP, type Server, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { parentPort, workerData } from "node:worker_threads";
-import { ComponentError } from "../../component/abi/traps.ts";
-import { NetworkGrants } from "../../component/wasi/network_grants.ts";
+import { ComponentError } from "@waft/component/internal/abi/traps";
+import { NetworkGrants } from "@waft/component/internal/wasi/network_grants";
 import { type SocketRequest, type SocketShare, STATUS_OF } from "./socket_wire.ts";
 
 const { reply, data, timeout, grants: scopes } = workerData as SocketShare;

@@ -16,7 +16,7 @@ export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 /** The installed packages, and the folders of this tree in their place. */
 const PACKAGES = [
   ["engine", "engine"],
-  ["cli/component", "component"],
+  ["component", "component"],
   ["cli/project", "project"],
   ["cli/registry", "registry"],
 ] as const;

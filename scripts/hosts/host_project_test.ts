@@ -8,7 +8,7 @@ Deno.test("placed sources import the installed files by one path, not through li
   const rows: readonly (readonly [path: string, before: string, after: string])[] = [
     ["tests/wasi/a_test.ts", '"../../engine/mod.js"', '"../../node_modules/@waft/engine/mod.js"'],
     ["tests/wasi/a_test.ts", '"../../project/base/paths.js"', '"../../node_modules/@waft/cli/project/base/paths.js"'],
-    ["tests/wasi/a_test.ts", '"../../component/mod.js"', '"../../node_modules/@waft/cli/component/mod.js"'],
+    ["tests/wasi/a_test.ts", '"../../component/mod.js"', '"../../node_modules/@waft/component/mod.js"'],
     ["tests/plugins/support/a.ts", '"../../../engine/mod.js"', '"../../../node_modules/@waft/engine/mod.js"'],
     ["scripts/spec.ts", '"../engine/mod.js"', '"../node_modules/@waft/engine/mod.js"'],
     // Folders of the tests with the same names stay.

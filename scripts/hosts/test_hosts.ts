@@ -192,10 +192,10 @@ function checkTypes(project: string): void {
 function checkBun(bun: string, archives: string[]): void {
   const project = join(folder, "bun");
   mkdirSync(project);
-  const [engine, cli] = archives;
+  const [engine, component, cli] = archives;
   const manifest = {
-    dependencies: { "@waft/engine": engine, "@waft/cli": cli },
-    overrides: { "@waft/engine": engine },
+    dependencies: { "@waft/engine": engine, "@waft/component": component, "@waft/cli": cli },
+    overrides: { "@waft/engine": engine, "@waft/component": component },
   };
   writeFileSync(join(project, "package.json"), JSON.stringify(manifest));
   run("bun: bun install", bun, ["install"], project);
@@ -305,6 +305,34 @@ async function checkLoaders(name: string, program: string, project: string): Pro
   run(`${name}: a bundle`, program, [join(output, "app.mjs")], project, { last: expected });
 }
 
+/** A program that uses components, and a command of WASI: it prints 42. */
+const COMPONENTS = `
+const component = compileComponent(NewEngine(), \`(component
+  (core module $m (func (export "f") (result i32) i32.const 42))
+  (core instance $i (instantiate $m))
+  (func (export "f") (result u32) (canon lift (core func $i "f"))))\`).instantiate();
+runProgram('(module (memory (export "memory") 1) (func (export "_start")))').then(({ status }) => {
+  console.log(component.exports.f() + status);
+});
+`;
+
+/** The packages for programs, without the command: they bring the engine's optional library and nothing else. */
+function checkEmbedder(archives: string[], programs: ReadonlyMap<string, string>): void {
+  const project = makeProject("embedder", archives.slice(0, 2));
+  const installed = readdirSync(join(project, "node_modules")).filter((name) => !name.startsWith("."));
+  report(installed.join() === "@koromix,@waft,koffi", `embedder: installed are ${installed.join(", ")}`);
+  const names = [["NewEngine", "engine"], ["compileComponent", "component"], ["runProgram", "component/program"]];
+  const programOf = (line: (name: string, path: string) => string) =>
+    names.map(([name, path]) => line(name, `"@waft/${path}"`)).join("\n") + COMPONENTS;
+  writeFileSync(join(project, "main.mjs"), programOf((name, path) => `import { ${name} } from ${path};`));
+  writeFileSync(join(project, "main.cjs"), programOf((name, path) => `const { ${name} } = require(${path});`));
+  for (const [name, program] of programs) {
+    for (const file of ["main.mjs", "main.cjs"]) {
+      run(`embedder: ${name} ${file}`, program, [file], project, { last: "42" });
+    }
+  }
+}
+
 function testHost(name: string, program: string, project: string, tests: string[]): void {
   const left = leftOut(name);
   for (const [file, why] of left) console.log(`       ${name} does not run ${file}: ${why}`);
@@ -363,6 +391,8 @@ try {
   for (const name of HOSTS) {
     if (options.host.length === 0 || options.host.includes(name)) programs.set(name, runtimePath(name, folder));
   }
+  const isOfLoaders = options.only.length === 0 || options.only.includes("loaders");
+  if (isOfLoaders && !options.lockfiles && !options.costs && !options.platforms) checkEmbedder(archives, programs);
   const isWhole = !isPart && !options.quick && !options.lockfiles && !options.costs;
   if (isWhole || options.platforms) checkPlatforms(archives, programs);
   if (!options.platforms) await testHosts(makeProject("project", archives), archives, programs);

@@ -1,7 +1,7 @@
 /**
  * Builds the npm packages: `deno task build:npm [--out DIR] [--version VERSION]`. In: the packages of this tree, as
- * their deno.json describes them. Out: `waft-engine-VERSION.tgz` and `waft-cli-VERSION.tgz` in DIR (dist/npm by
- * default). Invariant: the same tree gives the same bytes.
+ * their deno.json describes them. Out: `waft-engine-VERSION.tgz`, `waft-component-VERSION.tgz` and
+ * `waft-cli-VERSION.tgz` in DIR (dist/npm by default). Invariant: the same tree gives the same bytes.
  *
  * `deno pack` emits JavaScript and declarations; npm_package.ts and the tables below add the rest that npm, Node and
  * Bun need, and npm_chunks.ts bundles the engine.
@@ -46,6 +46,8 @@ interface PackageRow {
   extra: readonly (readonly [string, string])[];
   /** Additional fields of package.json. */
   fields: Record<string, unknown>;
+  /** The packages of this tree that it imports. */
+  uses: readonly string[];
 }
 
 const PACKAGES: readonly PackageRow[] = [
@@ -54,12 +56,21 @@ const PACKAGES: readonly PackageRow[] = [
     description: "A WebAssembly engine: compiles to machine code in TypeScript; deadlines, fuel, limits",
     extra: [["LICENSE", "LICENSE"], ["scripts/package/engine_readme.md", "README.md"]],
     fields: { optionalDependencies: { koffi: KOFFI }, keywords: ["webassembly", "wasm", "compiler", "sandbox"] },
+    uses: [],
+  },
+  {
+    folder: "component",
+    description: "WebAssembly components and WASI 0.2 and 0.3 for programs, on the engine of waft",
+    extra: [["LICENSE", "LICENSE"], ["scripts/package/component_readme.md", "README.md"]],
+    fields: { keywords: ["webassembly", "wasm", "component-model", "wasi"] },
+    uses: ["@waft/engine"],
   },
   {
     folder: ".",
     description: "waft: run WebAssembly as machine code, and manage projects and plugins",
     extra: [],
     fields: { bin: { waft: "bin/waft.js" }, keywords: ["webassembly", "wasm", "cli", "wasi"] },
+    uses: ["@waft/engine", "@waft/component"],
   },
 ];
 
@@ -100,8 +111,10 @@ async function buildPackage(
   const options = ["--quiet", "--allow-dirty", "--no-source-maps", "--output", pack];
   deno(["pack", ...options, ...(version === undefined ? [] : ["--set-version", version])], folder);
   const files = readPack(readFileSync(pack));
-  // The command's archive also contains the engine, which is a separate package.
-  if (row.folder === ".") { for (const path of [...files.keys()]) if (path.startsWith("engine/")) files.delete(path); }
+  // The command's archive also contains the folders of the other packages.
+  if (row.folder === ".") {
+    for (const path of [...files.keys()]) if (/^(?:engine|component)\//.test(path)) files.delete(path);
+  }
   transpileRest(files, folder, scratch);
   finishModules(files);
   for (const [from, to] of row.extra) files.set(to, readFileSync(join(root, from)));
@@ -162,7 +175,7 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
     if (exact === undefined) throw new Error(`${manifest.name} imports "${name}", which deno.lock does not list`);
     dependencies[name] = exact;
   }
-  if (row.folder === ".") dependencies["@waft/engine"] = manifest.version;
+  for (const name of row.uses) dependencies[name] = manifest.version;
   const finished = {
     ...manifest,
     description: row.description,
@@ -185,9 +198,9 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
 }
 
 /**
- * Builds both packages of a copy of a tree into `out`; returns the paths of the archives, the engine's first. `begin`
- * is called with the name of each step. `kept` lists modules of the engine that keep their paths besides the exported
- * ones: for tests.
+ * Builds the packages of a copy of a tree into `out`; returns the paths of the archives: engine, components, command.
+ * `begin` is called with the name of each step. `kept` lists modules of the engine that keep their paths besides the
+ * exported ones: for tests.
  */
 export async function buildNpm(
   out: string,
@@ -220,7 +233,7 @@ export async function buildNpm(
 if (import.meta.main) {
   const { values } = readTaskLine({
     name: "task build:npm",
-    about: "Builds the npm packages of the engine and the command, and prints the archive paths.",
+    about: "Builds the npm packages of the engine, components and the command, and prints the archive paths.",
     options: {
       out: { value: "DIR", help: "output folder", default: "dist/npm" },
       version: { value: "VERSION", help: "package version instead of the one in deno.json" },

@@ -16,7 +16,7 @@ import { writeLiteralImports } from "./literal_imports.ts";
 import { type Files, readPack } from "./npm_package.ts";
 
 /** Package folders. */
-const FOLDERS = ["engine", "."] as const;
+const FOLDERS = ["engine", "component", "."] as const;
 const LIMIT_MS = 300_000;
 
 /** One package. */

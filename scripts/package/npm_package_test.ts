@@ -91,21 +91,22 @@ interface Token {
   assert.equal(stripInternal(declared), declared);
 });
 
-Deno.test("the engine's package exports documented modules; every other export is below ./internal/", () => {
-  const { exports } = JSON.parse(readFileSync(new URL("../../engine/deno.json", import.meta.url), "utf8")) as {
-    exports: Record<string, string>;
-  };
-  const open = Object.keys(exports).filter((entry) => !entry.startsWith("./internal/"));
+Deno.test("packages export documented modules; every other export is below ./internal/", () => {
   // ./install has effects and exports nothing, so it has no page.
-  const ofEngine = REFERENCE_MODULES.filter((module) => module.package === "engine");
-  const documented = [...ofEngine.map(({ entry }) => entry), "./install"];
-  assert.deepEqual(open.sort(), documented.sort());
+  for (const [folder, without] of [["engine", ["./install"]], ["component", []]] as const) {
+    const { exports } = JSON.parse(readFileSync(new URL(`../../${folder}/deno.json`, import.meta.url), "utf8")) as {
+      exports: Record<string, string>;
+    };
+    const open = Object.keys(exports).filter((entry) => !entry.startsWith("./internal/"));
+    const pages = REFERENCE_MODULES.filter((module) => module.package === folder).map(({ entry }) => entry);
+    assert.deepEqual(open.sort(), [...pages, ...without].sort(), folder);
+  }
 });
 
 Deno.test("the packages can be installed on every system, as the documentation says", () => {
   const manifest = { name: "@waft/engine", version: "0.0.0", exports: {} };
   const files: Files = new Map([["package.json", bytes(JSON.stringify(manifest))]]);
-  const row = { folder: "engine", description: "", fields: {}, extra: [] };
+  const row = { folder: "engine", description: "", fields: {}, extra: [], uses: [] };
   finishManifest(files, row, new URL("../..", import.meta.url).pathname);
   const { os, cpu, libc } = JSON.parse(text(files, "package.json")) as Record<string, unknown>;
   assert.deepEqual([os, cpu, libc], [undefined, undefined, undefined]);
@@ -132,8 +133,8 @@ Deno.test("lockedVersions() reads resolved versions without their peer suffixes"
   assert.deepEqual([...versions], [["@c/typings", "14.0.0"], ["ajv", "8.20.0"]]);
 });
 
-Deno.test("both packages can be published: all exports have explicit types, and no module is missing", () => {
-  for (const folder of ["engine", "."]) {
+Deno.test("the packages can be published: all exports have explicit types, and no module is missing", () => {
+  for (const folder of ["engine", "component", "."]) {
     const { success, stderr } = new Deno.Command(Deno.execPath(), {
       args: ["publish", "--dry-run", "--allow-dirty", "--no-check", "--quiet"],
       cwd: new URL(`../../${folder}/`, import.meta.url),

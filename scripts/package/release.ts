@@ -67,6 +67,7 @@ const VERSION_LINES: readonly (readonly [file: string, line: RegExp])[] = [
   ["project/base/version_string.ts", /(VERSION = ")[^"]*(")/],
   ["deno.json", /("version": ")[^"]*(")/],
   ["engine/deno.json", /("version": ")[^"]*(")/],
+  ["component/deno.json", /("version": ")[^"]*(")/],
 ];
 
 function setVersion(tree: string, version: string): void {

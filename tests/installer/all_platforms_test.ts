@@ -183,19 +183,19 @@ Deno.test({
 
       await t.step("packages for JSR: the command runs on the engine of the same version", () => {
         const packages = new Map(
-          ["engine", "cli"].map((name) => [name, readPack(read("jsr", "any", `waft-${name}-`))]),
+          ["engine", "component", "cli"].map((name) => [name, readPack(read("jsr", "any", `waft-${name}-`))]),
         );
         for (const [name, files] of packages) unpack(files, join(folder, "jsr", name));
-        const { version: sent, exports } = JSON.parse(
-          readFileSync(join(folder, "jsr", "engine", "deno.json"), "utf8"),
-        ) as { version: string; exports: { [name: string]: string } };
-        assert.equal(sent, version);
-        const imports = Object.fromEntries(
-          Object.entries(exports).map(([name, path]) => [
-            `jsr:@waft/engine@^${version}${name.slice(1)}`,
-            join(folder, "jsr", "engine", path),
-          ]),
-        );
+        const imports: { [specifier: string]: string } = {};
+        for (const part of ["engine", "component"]) {
+          const { version: sent, exports } = JSON.parse(
+            readFileSync(join(folder, "jsr", part, "deno.json"), "utf8"),
+          ) as { version: string; exports: { [name: string]: string } };
+          assert.equal(sent, version);
+          for (const [name, path] of Object.entries(exports)) {
+            imports[`jsr:@waft/${part}@^${version}${name.slice(1)}`] = join(folder, "jsr", part, path);
+          }
+        }
         const map = join(folder, "jsr", "imports.json");
         writeFileSync(map, JSON.stringify({ imports }));
         const cli = join(folder, "jsr", "cli", "cli.ts");
@@ -211,8 +211,11 @@ Deno.test({
             version: string;
             dependencies: { [name: string]: string };
           };
-        assert.deepEqual([manifest("engine").version, manifest("cli").version], [version, version]);
-        assert.equal(manifest("cli").dependencies["@waft/engine"], version);
+        const parts = ["engine", "component", "cli"];
+        assert.deepEqual(parts.map((name) => manifest(name).version), [version, version, version]);
+        const uses = (name: string) => Object.entries(manifest(name).dependencies).filter(([on]) => /^@waft/.test(on));
+        assert.deepEqual(uses("component"), [["@waft/engine", version]]);
+        assert.deepEqual(uses("cli"), [["@waft/engine", version], ["@waft/component", version]]);
       });
     } finally {
       rmSync(folder, { recursive: true, force: true });

@@ -108,7 +108,7 @@ Deno.test("packages for JSR: the files that deno publish would send, the same by
         version: "1.2.3",
         license: "Apache-2.0",
         exports: "./cli.ts",
-        workspace: ["./engine"],
+        workspace: ["./engine", "./component"],
         publish: { exclude: ["**/*_test.ts"] },
       }),
       "cli.ts":
@@ -121,20 +121,28 @@ Deno.test("packages for JSR: the files that deno publish would send, the same by
         exports: "./mod.ts",
       }),
       "engine/mod.ts": "/** The answer. */\nexport const answer: number = 42;\n",
+      "component/deno.json": JSON.stringify({
+        name: "@waft/component",
+        version: "1.2.3",
+        license: "Apache-2.0",
+        exports: "./mod.ts",
+      }),
+      "component/mod.ts": 'export { answer } from "@waft/engine";\n',
     };
     writeTree(join(folder, "a"), files);
     writeTree(join(folder, "b"), files);
-    const [engine, cli] = await buildJsr(join(folder, "a"));
-    assert.deepEqual([engine!.name, engine!.version, cli!.name, cli!.version], [
-      "@waft/engine",
-      "1.2.3",
-      "@waft/cli",
-      "1.2.3",
+    const built = await buildJsr(join(folder, "a"));
+    const [engine, component, cli] = built;
+    assert.deepEqual(built.map(({ name, version }) => `${name} ${version}`), [
+      "@waft/engine 1.2.3",
+      "@waft/component 1.2.3",
+      "@waft/cli 1.2.3",
     ]);
+    assert.match(new TextDecoder().decode(component!.files.get("mod.ts")), /from "jsr:@waft\/engine@\^?1\.2\.3"/);
     assert.deepEqual([...engine!.files.keys()].sort(), ["deno.json", "mod.ts"]);
     assert.deepEqual([...cli!.files.keys()].sort(), ["cli.ts", "deno.json"], "no test, no other package");
     assert.match(new TextDecoder().decode(cli!.files.get("cli.ts")), /from "jsr:@waft\/engine@\^?1\.2\.3"/);
-    assert.deepEqual((await buildJsr(join(folder, "b"))).map((p) => p.archive), [engine!.archive, cli!.archive]);
+    assert.deepEqual((await buildJsr(join(folder, "b"))).map((p) => p.archive), built.map((p) => p.archive));
     writeFileSync(join(folder, "b", "engine", "mod.ts"), 'export * from "./not_there.ts";\n');
     await assert.rejects(buildJsr(join(folder, "b")), /deno publish failed in .*engine:\n[\s\S]*not_there/);
   }));
@@ -266,7 +274,7 @@ Deno.test("every URL of a source file has a place in the bundle", () => {
   // Not in the bundle: the preload module, and programs of the repository.
   const left = /^engine\/drop_in\/|\/testing\/|_test\.ts$|^registry\/(?:load_benchmark|main)\.ts$/;
   let places = 0;
-  for (const folder of ["engine", "project", "registry"]) {
+  for (const folder of ["engine", "component", "project", "registry"]) {
     for (const name of readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })) {
       const path = `${folder}/${name}`;
       if (!path.endsWith(".ts") || path.includes("node_modules") || left.test(path)) continue;
@@ -284,8 +292,8 @@ Deno.test("the version that a commit is released as", () => {
   assert.equal(versionFor("canary", "0.3.1", commit, time), "0.3.1-canary.20260901020304.g0123456");
 });
 
-Deno.test("the version of the tree is the same in its three places", () => {
-  for (const name of ["deno.json", "engine/deno.json"]) {
+Deno.test("the version of the tree is the same in all its places", () => {
+  for (const name of ["deno.json", "engine/deno.json", "component/deno.json"]) {
     const { version } = JSON.parse(readFileSync(new URL(`../../${name}`, import.meta.url), "utf8")) as {
       version: string;
     };

@@ -95,7 +95,7 @@ Deno.test("every manifest in the documentation is a valid v1 manifest", async ()
 Deno.test("every environment variable of waft is in the documentation", () => {
   const root = fileURLToPath(new URL("../../", import.meta.url));
   const named = new Set<string>();
-  for (const folder of ["project", "registry", "engine", "installer"]) {
+  for (const folder of ["project", "registry", "engine", "component", "installer"]) {
     for (const path of readdirSync(join(root, folder), { recursive: true }).map(String)) {
       if (!/\.(?:ts|sh)$/.test(path) || path.endsWith("_test.ts")) continue;
       for (const [name] of readFileSync(join(root, folder, path), "utf8").matchAll(/\bWAFT_[A-Z_]+/g)) named.add(name);

@@ -8,7 +8,11 @@ import { dirname, join as joinNames, normalize } from "node:path/posix";
 import { fileURLToPath } from "node:url";
 
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
-const ENGINE = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as { exports: Record<string, string> };
+/** The exports of packages of this tree, by their folders. */
+const EXPORTS = new Map(["engine", "component"].map((folder) => {
+  const text = readFileSync(join(ROOT, folder, "deno.json"), "utf8");
+  return [folder, (JSON.parse(text) as { exports: Record<string, string> }).exports];
+}));
 
 /** The text of a file of this tree. */
 export function sourceOf(file: string): string {
@@ -35,8 +39,9 @@ export function loadedWith(...entries: string[]): { files: string[]; others: str
       );
       if (listed !== undefined && listed.length > 0 && listed.every((name) => name.startsWith("type "))) continue;
       if (target.startsWith(".")) files.add(normalize(joinNames(dirname(file), target)));
-      else if (target.startsWith("@waft/engine")) {
-        files.add(joinNames("engine", ENGINE.exports[`.${target.slice(12)}`]));
+      else if (target.startsWith("@waft/")) {
+        const [, folder, ...path] = target.split("/");
+        files.add(joinNames(folder, EXPORTS.get(folder)![[".", ...path].join("/")]));
       } else others.add(`${target} in ${file}`);
     }
   }

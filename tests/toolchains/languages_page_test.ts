@@ -107,15 +107,15 @@ function prepare(folder: string): NodeJS.ProcessEnv {
     const text = script();
     if (text !== undefined) shim(name, text);
   }
-  const { exports } = JSON.parse(readFileSync(join(ROOT, "engine/deno.json"), "utf8")) as {
-    exports: { readonly [entry: string]: string };
-  };
-  const imports = Object.fromEntries(
-    Object.entries(exports).map(([entry, path]) => [
-      entry.replace(/^\./, "@waft/engine"),
-      pathToFileURL(join(ROOT, "engine", path)).href,
-    ]),
-  );
+  const imports: { [specifier: string]: string } = {};
+  for (const part of ["engine", "component"]) {
+    const { exports } = JSON.parse(readFileSync(join(ROOT, part, "deno.json"), "utf8")) as {
+      exports: { readonly [entry: string]: string };
+    };
+    for (const [entry, path] of Object.entries(exports)) {
+      imports[entry.replace(/^\./, `@waft/${part}`)] = pathToFileURL(join(ROOT, part, path)).href;
+    }
+  }
   const python = npmTool(MICROPYTHON);
   if (python !== undefined) imports[`${MICROPYTHON}/`] = `${pathToFileURL(python).href}/`;
   writeFileSync(join(folder, "imports.json"), JSON.stringify({ imports }));

@@ -9,7 +9,7 @@ import { codeCacheOptions } from "../../base/paths.ts";
 import { absolutePath } from "../../base/system_path.ts";
 import { jsonLine } from "../../base/diagnostic.ts";
 import { FileFailure, oneLine, UsageError } from "../../base/failure.ts";
-import type { RequestReport } from "../../../component/http/server.ts";
+import type { RequestReport } from "@waft/component/internal/http/server";
 import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "../settings/engine_options.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";

@@ -4,8 +4,8 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { isComponent } from "../../../component/binary/section_ids.ts";
-import { isComponentText } from "../../../component/text/is_component_text.ts";
+import { isComponent } from "@waft/component/internal/binary/section_ids";
+import { isComponentText } from "@waft/component/internal/text/is_component_text";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { writeOutput } from "../../base/replace_file.ts";
 import { machineOf } from "../../ops/build/machine_name.ts";

@@ -2,7 +2,7 @@
  * Inspected files as text and as the data of `--json`. In: an inspection. Out: WIT, or the lines about a module or an
  * artifact. Text from the file is escaped.
  */
-import { describeWorld, printPackage } from "../../../component/wit/print.ts";
+import { describeWorld, printPackage } from "@waft/component/internal/wit/print";
 import { layoutTable, safe, type TextOutput } from "../../base/terminal.ts";
 import { displayName } from "@waft/engine/internal/base/guest_stack";
 import type { ArtifactFacts } from "../../ops/inspection/inspect_artifact.ts";

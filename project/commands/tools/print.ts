@@ -15,8 +15,8 @@ async function print(content: Uint8Array): Promise<string> {
   const component = await componentBytes(content);
   if (component === undefined) return printModule(NewEngine().parse(content));
   const [{ decodeComponent }, { printComponent }] = await Promise.all([
-    import("../../../component/binary/decode.ts"),
-    import("../../../component/text/print_component.ts"),
+    import("@waft/component/internal/binary/decode"),
+    import("@waft/component/internal/text/print_component"),
   ]);
   return printComponent(decodeComponent(component));
 }

@@ -2,7 +2,7 @@
  * The output of commands that write a component. In: the operation, which writes the component and returns its file,
  * size and WIT. Out: nothing, or with `--json` the file, its size and its world.
  */
-import { describeWorld } from "../../../component/wit/print.ts";
+import { describeWorld } from "@waft/component/internal/wit/print";
 import type { WrittenComponent } from "../../ops/tools/make_component.ts";
 import { withEnvelope } from "./file_envelope.ts";
 

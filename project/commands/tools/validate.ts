@@ -17,8 +17,8 @@ async function validateIfComponent(bytes: Uint8Array, features: Partial<FeatureS
   const component = await componentBytes(bytes);
   if (component === undefined) return false;
   const [{ decodeComponent }, { validateComponent }] = await Promise.all([
-    import("../../../component/binary/decode.ts"),
-    import("../../../component/validate/validate_component.ts"),
+    import("@waft/component/internal/binary/decode"),
+    import("@waft/component/internal/validate/validate_component"),
   ]);
   validateComponent(decodeComponent(component), { features });
   return true;

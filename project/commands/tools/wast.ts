@@ -69,9 +69,9 @@ async function runFile(file: string, options: EngineOptions): Promise<FileResult
   const text = await readFile(file);
   // Every script of components contains this word; other scripts do not load the code that runs components.
   if (!text.includes("component")) return await runScript(text, optionsOfScript(file, options));
-  const { isComponentScript, parseComponentScript } = await import("../../../component/script/commands.ts");
+  const { isComponentScript, parseComponentScript } = await import("@waft/component/internal/script/commands");
   if (!isComponentScript(text)) return await runScript(text, optionsOfScript(file, options));
-  const { runComponentScript } = await import("../../../component/script/run.ts");
+  const { runComponentScript } = await import("@waft/component/internal/script/run");
   const { kinds, failures, left } = await runComponentScript(parseComponentScript(text), options);
   const passed = [...kinds.values()].reduce((sum, counts) => sum + counts.passed, 0);
   return { passed, failures, skipped: left, needsDeterministic: false };

@@ -5,10 +5,10 @@
  * defines its core modules, which is that of their compilation.
  */
 import { ArtifactError, Engine, type Machine, type Module } from "@waft/engine";
-import { joinArtifact, splitArtifact } from "../../../component/artifact.ts";
-import { decodeComponent } from "../../../component/binary/decode.ts";
-import { validateComponent } from "../../../component/validate/validate_component.ts";
-import type { Component } from "../../../component/model/definitions.ts";
+import { joinArtifact, splitArtifact } from "@waft/component/internal/artifact";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
+import { validateComponent } from "@waft/component/internal/validate/validate_component";
+import type { Component } from "@waft/component/internal/model/definitions";
 import { quote } from "../../base/diagnostic.ts";
 import { UsageError } from "../../base/failure.ts";
 import { damaged } from "./application.ts";

@@ -4,12 +4,12 @@
  */
 import type { Context } from "@waft/engine";
 import { MalformedError } from "@waft/engine/internal/errors";
-import { ComponentError } from "../../../component/abi/traps.ts";
-import { signature, typeName } from "../../../component/abi/type_name.ts";
-import { type ComponentInstance, functionTypes } from "../../../component/component.ts";
-import type { FuncType } from "../../../component/model/types.ts";
-import { isPrintable, printWave } from "../../../component/wave/print.ts";
-import { readWaveCall, type WaveCall } from "../../../component/wave/read.ts";
+import { ComponentError } from "@waft/component/internal/abi/traps";
+import { signature, typeName } from "@waft/component/internal/abi/type_name";
+import { type ComponentInstance, functionTypes } from "@waft/component/internal/component";
+import type { FuncType } from "@waft/component/internal/model/types";
+import { isPrintable, printWave } from "@waft/component/internal/wave/print";
+import { readWaveCall, type WaveCall } from "@waft/component/internal/wave/read";
 import { oneLine, UsageError } from "../../base/failure.ts";
 import { nearestName } from "../../base/grammar.ts";
 

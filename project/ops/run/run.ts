@@ -7,7 +7,7 @@
  */
 import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
-import type { NetworkOptions } from "../../../component/wasi/mod.ts";
+import type { NetworkOptions } from "@waft/component/wasi";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { componentBytes } from "../tools/component_bytes.ts";
 import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";

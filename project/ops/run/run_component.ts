@@ -4,10 +4,10 @@
  * print; throws FileFailure, or GuestExit with the program's status.
  */
 import { Buffer } from "node:buffer";
-import { ComponentError } from "../../../component/abi/traps.ts";
-import { compileBinary, type ComponentInstance } from "../../../component/component.ts";
-import { ComponentWasi, type ComponentWasiOptions } from "../../../component/wasi/mod.ts";
-import type { ComponentImports } from "../../../component/link/host_imports.ts";
+import { ComponentError } from "@waft/component/internal/abi/traps";
+import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
+import { ComponentWasi, type ComponentWasiOptions } from "@waft/component/wasi";
+import type { ComponentImports } from "@waft/component/internal/link/host_imports";
 import { type Context, type Engine, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../../base/failure.ts";
@@ -119,7 +119,7 @@ async function runCommand(
 /** wasi:http, which is loaded only for components that name it. */
 async function httpImports(wasi: ComponentWasi, bytes: Uint8Array): Promise<ComponentImports> {
   const isNamed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes("wasi:http/");
-  return isNamed ? (await import("../../../component/http/mod.ts")).httpInterfaces(wasi) : {};
+  return isNamed ? (await import("@waft/component/internal/http")).httpInterfaces(wasi) : {};
 }
 
 /** Calls the function that `--invoke` names. The error case of a `result` is printed, too, and the status is 1. */

@@ -6,9 +6,9 @@
  * closed at the end, also after a failure, which the failure of a plugin's `stop` does not replace.
  */
 import type { Context, Engine } from "@waft/engine";
-import { decodeComponent } from "../../../component/binary/decode.ts";
-import type { ComponentInstance } from "../../../component/component.ts";
-import type { ComponentImports } from "../../../component/link/host_imports.ts";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
+import type { ComponentInstance } from "@waft/component/internal/component";
+import type { ComponentImports } from "@waft/component/internal/link/host_imports";
 import { digestBytes } from "../../base/integrity.ts";
 import { worldOf } from "../../definitions/component_inspector.ts";
 import type { LoadedProject } from "../../plugins/load.ts";

@@ -6,15 +6,15 @@
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
 import { type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
-import { compileBinary, type ComponentInstance } from "../../../component/component.ts";
-import { httpInterfaces } from "../../../component/http/mod.ts";
+import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
+import { httpInterfaces } from "@waft/component/internal/http";
 import {
   ComponentServer,
   handlerProblem,
   type RequestReport,
   type ServerLimits,
-} from "../../../component/http/server.ts";
-import { ComponentWasi, type NetworkOptions } from "../../../component/wasi/mod.ts";
+} from "@waft/component/internal/http/server";
+import { ComponentWasi, type NetworkOptions } from "@waft/component/wasi";
 import { FileFailure } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
 import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../../definitions/wasi_groups.ts";

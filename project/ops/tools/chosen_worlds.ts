@@ -2,7 +2,7 @@
  * Worlds by name. In: the worlds of a file, and a name or none. Out: the world of that name, or all. Throws UsageError
  * that lists the worlds.
  */
-import type { WitWorld } from "../../../component/wit/document.ts";
+import type { WitWorld } from "@waft/component/internal/wit/document";
 import { oneLine, UsageError } from "../../base/failure.ts";
 
 /** The worlds called `name`, or all of the file at `path`. */

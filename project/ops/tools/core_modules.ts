@@ -1,5 +1,5 @@
 /** The core modules inside of a component. In: a decoded component. Out: their binary forms. */
-import type { Component } from "../../../component/model/definitions.ts";
+import type { Component } from "@waft/component/internal/model/definitions";
 
 /** The core modules of a component and of the components in it, in the order of the file. */
 export function coreModules({ definitions }: Component): Uint8Array[] {

@@ -5,8 +5,8 @@
  */
 import { mkdirSync } from "node:fs";
 import { dirname, join } from "node:path";
-import type { WitWorld } from "../../../component/wit/document.ts";
-import { declareWorld } from "../../../component/wit/typescript.ts";
+import type { WitWorld } from "@waft/component/internal/wit/document";
+import { declareWorld } from "@waft/component/internal/wit/typescript";
 import { replaceFile } from "../../base/replace_file.ts";
 import { declareModule } from "./declare_module.ts";
 import { chosenWorlds } from "./chosen_worlds.ts";

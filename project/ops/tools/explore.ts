@@ -7,7 +7,7 @@ import { basename } from "node:path";
 import { NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type ExploredStage, exploreModule, machineName, type ModuleExplorer } from "@waft/engine/internal/explore";
-import { decodeComponent } from "../../../component/binary/decode.ts";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
 import { UsageError } from "../../base/failure.ts";
 import { explorePageHtml, packBody, type PagePlace, type PageStage } from "../../pages/explore_page.ts";
 import { componentBytes } from "./component_bytes.ts";

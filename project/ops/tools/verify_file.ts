@@ -5,7 +5,7 @@
 import { type EngineOptions, type Machine, NewEngine } from "@waft/engine";
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type VerifiedCode, verifyArtifact, verifyModule } from "@waft/engine/internal/verify";
-import { decodeComponent } from "../../../component/binary/decode.ts";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
 import { componentBytes } from "./component_bytes.ts";
 import { coreModules } from "./core_modules.ts";
 import { readInput } from "./read_input.ts";

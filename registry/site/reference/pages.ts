@@ -25,7 +25,7 @@ export interface ReferenceModule {
   /** The specifier that programs import. */
   readonly specifier: string;
   /** The folder of the package, with its deno.json. */
-  readonly package: "engine" | ".";
+  readonly package: "engine" | "component";
   /** The key of `exports` in the package's deno.json. */
   readonly entry: string;
   readonly title: string;
@@ -100,17 +100,25 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
   },
   {
     page: "reference-component",
-    specifier: "@waft/cli/component",
-    package: ".",
-    entry: "./component",
+    specifier: "@waft/component",
+    package: "component",
+    entry: ".",
     title: "API reference: components",
     about: "Compiling, instantiating and calling WebAssembly components.",
   },
   {
+    page: "reference-component-wasi",
+    specifier: "@waft/component/wasi",
+    package: "component",
+    entry: "./wasi",
+    title: "API reference: WASI of components",
+    about: "WASI 0.2 and 0.3 for components: arguments, streams, directories and network.",
+  },
+  {
     page: "reference-component-program",
-    specifier: "@waft/cli/component/program",
-    package: ".",
-    entry: "./component/program",
+    specifier: "@waft/component/program",
+    package: "component",
+    entry: "./program",
     title: "API reference: programs that are components",
     about: "Running a module or a component of WASI with files and streams in memory.",
   },

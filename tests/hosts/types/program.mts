@@ -12,8 +12,8 @@ import {
 } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
 import { main } from "@waft/cli";
-import { compileComponent, type ComponentInstance } from "@waft/cli/component";
-import { ComponentWasi } from "@waft/cli/component/wasi";
+import { compileComponent, type ComponentInstance } from "@waft/component";
+import { ComponentWasi } from "@waft/component/wasi";
 import { NewEngine as sameEngine, VERSION } from "@waft/cli/project";
 
 const options: EngineOptions = { interruptible: true, fuel: true, bounds: "explicit", limits: { maxMemoryPages: 16 } };
