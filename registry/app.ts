@@ -30,6 +30,7 @@ import { getHealth, getReady } from "./routes/health.ts";
 import type { Answerer, Fields } from "./serve.ts";
 import { type Call, knownQuery, type Route, type Services } from "./services.ts";
 import { jsonAnswer } from "./answer.ts";
+import { COMPILER_PATH } from "./site/playground/build.ts";
 import { SITE_ROUTES, siteFallback } from "./site/site_routes.ts";
 import { problemPage } from "./site/pages/problem_page.ts";
 import { StoreUnavailable } from "./store/database.ts";
@@ -104,6 +105,9 @@ const OPEN_DATA: Readonly<Fields> = {
   "cross-origin-resource-policy": "cross-origin",
 };
 
+/** The policy of the playground's worker, which compiles WebAssembly and reaches nothing. */
+const COMPILER_POLICY = "default-src 'none'; script-src 'wasm-unsafe-eval'";
+
 /** True for addresses whose answers every page on the web may read. */
 function isOpenData(path: string): boolean {
   return path.startsWith("/api/") || path.startsWith("/schemas/") || path.startsWith("/data/");
@@ -163,6 +167,7 @@ function observe(services: Services): MiddlewareHandler<Environment> {
     const url = new URL(request.url);
     fields["x-request-id"] = requestId;
     if (isOpenData(url.pathname)) Object.assign(fields, OPEN_DATA);
+    if (url.pathname === COMPILER_PATH) fields["content-security-policy"] = COMPILER_POLICY;
     const address = settings.trustProxy ? forwardedAddress(request.headers.get("x-forwarded-for"), peer) : peer;
     c.set("requestId", requestId);
     c.set("route", "none");

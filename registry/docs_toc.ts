@@ -27,7 +27,7 @@ export const REFERENCE_PAGES: readonly string[] = [
 
 /** All pages in order. */
 export const DOCS_TOC: readonly TocGroup[] = [
-  { title: "Start", pages: ["index", "getting-started", "installing", "configuration"] },
+  { title: "Start", pages: ["index", "getting-started", "installing", "configuration", "faq", "troubleshooting"] },
   {
     title: "Use",
     pages: [
@@ -55,7 +55,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
     title: "Reference",
     pages: [...REFERENCE_PAGES, "commands", "settings", "plugin-abi", "registry-api"],
   },
-  { title: "Understand", pages: ["performance", "security", "architecture"] },
+  { title: "Understand", pages: ["performance", "comparison", "security", "architecture"] },
 ];
 
 /** Pages that the program writes from its tables. */

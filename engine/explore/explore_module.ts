@@ -96,6 +96,11 @@ export interface ExploreOptions {
   readonly features: FeatureSet;
   /** The file that the custom section sourceMappingURL names; undefined if there is none. */
   readonly sourceMap?: (url: string) => string | undefined;
+  /**
+   * True to need nothing of the host, which may be a browser: the machine code is that of the optimizing tier alone,
+   * and uses every optional instruction, as for other machines.
+   */
+  readonly withoutHost?: boolean;
 }
 
 /** Opens a module for exploration. Throws the errors of the validator and the compiler. */
@@ -113,15 +118,21 @@ export class ModuleExplorer {
   readonly #exported: ReadonlyMap<number, string>;
   readonly #optimizations: OptimizationSet = optimizationSet();
   readonly #features: FeatureSet;
+  readonly #withoutHost: boolean;
   readonly #textOf: (defined: number) => FunctionText;
   readonly #places: SourceMapFile | undefined;
   readonly #translator = new FunctionTranslator();
   readonly #f = new IrFunction();
   readonly #listings = new Map<string, CompiledListing>();
 
-  constructor(valid: ValidModule, symbols: ReadonlyMap<number, string>, { features, sourceMap }: ExploreOptions) {
+  constructor(
+    valid: ValidModule,
+    symbols: ReadonlyMap<number, string>,
+    { features, sourceMap, withoutHost = false }: ExploreOptions,
+  ) {
     this.#valid = valid;
     this.#features = features;
+    this.#withoutHost = withoutHost;
     const exported = valid.exports.filter(({ kind }) => kind === "func");
     this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, displayName(name)]));
     this.#env = compilerState(valid, { ...this.#compileOptions(OPTIMIZING_X64), observe: () => {} }).env;
@@ -171,7 +182,8 @@ export class ModuleExplorer {
 
   /** All stages of a defined function. */
   explore(defined: number): ExploredStage[] {
-    return [this.#text(defined), ...this.#ir(defined), ...LISTINGS.map((listing) => this.#code(listing, defined))];
+    const listings = LISTINGS.filter(({ tier }) => !this.#withoutHost || tier === "optimizing");
+    return [this.#text(defined), ...this.#ir(defined), ...listings.map((listing) => this.#code(listing, defined))];
   }
 
   /** `$name`, or the index of a function. */
@@ -185,12 +197,13 @@ export class ModuleExplorer {
   }
 
   #compileOptions(target: Target): CompileOptions {
+    const isOwn = !this.#withoutHost && target.name === hostArchitecture();
     return {
       target,
       features: this.#features,
       optimizations: this.#optimizations,
       settings: codeSettings(),
-      cpu: target.name === hostArchitecture() ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[target.name]),
+      cpu: isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[target.name]),
     };
   }
 

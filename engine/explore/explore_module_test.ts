@@ -50,6 +50,15 @@ function stage(stages: readonly ExploredStage[], name: string): ExploredStage {
   return found;
 }
 
+Deno.test("without a host, stages are those of the optimizing tier, with every optional instruction", async () => {
+  const text = `(module (func (export "f") (param i64) (result i64) (i64.popcnt (local.get 0))))`;
+  const explorer = await exploreModule(parse(text), { features: featureSet(), withoutHost: true });
+  const stages = explorer.explore(0);
+  const code = stages.filter(({ group }) => group === "code").map(({ name }) => name);
+  assert.deepEqual(code, ["x64 optimizing", "arm64 optimizing"]);
+  assert.match(stage(stages, "x64 optimizing").lines.map((line) => line.text).join("\n"), /\bpopcnt\b/);
+});
+
 Deno.test("observed compilations give the same code", () => {
   const random = [1, 2, 3, 4, 5, 6].flatMap((seed) => generateModules(seed));
   const modules = [parse(PROGRAM), ...random.map((bytes) => NewEngine({ features: ALL_FEATURES }).parse(bytes))];

@@ -10,6 +10,7 @@ import { BASE_URL } from "../../project/base/constants.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import type { StoredDocument } from "../store/keys.ts";
 import { type Heading, renderDocument, type RenderedPage, type Section } from "./markdown.ts";
+import { SearchIndex } from "./search_index.ts";
 
 /** A channel: `canary`, `nightly`, or `v` and the version of an official release. */
 export interface Channel {
@@ -92,6 +93,8 @@ export class DocumentSite {
   readonly #byPath = new Map<string, DocumentPage>();
   readonly #byRawPath = new Map<string, DocumentPage>();
 
+  /** Made at the first search of a channel, which renders its pages. */
+  readonly #indexes = new Map<Channel, SearchIndex<DocumentPage>>();
   #corpus: string | undefined;
 
   /** `previous` is the site before: pages whose source is the same are taken over, rendered as they are. */
@@ -192,41 +195,22 @@ export class DocumentSite {
     return lines.join("\n");
   }
 
-  /** Sections of a channel that contain every word of a query, the best first. */
+  /** Sections of a channel for a query, the best first. */
   search(channel: Channel, query: string): SearchHit[] {
-    const words = query.toLowerCase().split(/\s+/).filter((w) => w !== "").slice(0, 10);
-    if (words.length === 0) return [];
-    const hits: { hit: SearchHit; score: number }[] = [];
-    for (const page of channel.pages) {
-      for (const section of page.sections) {
-        const score = scoreOf(page, section, words);
-        if (score === undefined) continue;
-        const excerpt = excerptOf(section, words);
-        hits.push({
-          hit: { page, excerpt, ...(section.heading === undefined ? {} : { heading: section.heading }) },
-          score,
-        });
-      }
-    }
-    return hits.sort((a, b) => b.score - a.score).slice(0, MAX_HITS).map((h) => h.hit);
+    return this.#indexOf(channel).search(query, MAX_HITS).map(({ page, section, stems }) => ({
+      page,
+      excerpt: excerptOf(section, stems),
+      ...(section.heading === undefined ? {} : { heading: section.heading }),
+    }));
   }
-}
 
-/** Words in a title count most, then those in prose, then those in code; undefined when a word is missing. */
-function scoreOf(page: DocumentPage, section: Section, words: readonly string[]): number | undefined {
-  const title = `${section.heading?.text ?? ""} ${page.title}`.toLowerCase();
-  const heading = (section.heading?.text ?? "").toLowerCase();
-  const text = section.text.toLowerCase();
-  const code = section.code.toLowerCase();
-  let score = 0;
-  for (const word of words) {
-    const inText = Math.min(5, text.split(word).length - 1);
-    const inCode = code.includes(word) ? 1 : 0;
-    const inTitle = title.includes(word) ? 8 : 0;
-    if (inText + inCode + inTitle === 0) return undefined;
-    score += inText + inCode + inTitle + (heading === word ? 20 : 0);
+  #indexOf(channel: Channel): SearchIndex<DocumentPage> {
+    const known = this.#indexes.get(channel);
+    if (known !== undefined) return known;
+    const index = new SearchIndex(channel.pages);
+    this.#indexes.set(channel, index);
+    return index;
   }
-  return score;
 }
 
 function compareChannels(a: string, b: string): number {

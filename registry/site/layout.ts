@@ -11,7 +11,7 @@ interface Page {
   readonly title: string;
   readonly description: string;
   /** The link of the bar that this page belongs to. */
-  readonly section?: "docs" | "reference" | "plugins";
+  readonly section?: "docs" | "reference" | "plugins" | "playground";
   /** Path of the canonical form of the page. */
   readonly canonical?: string;
   /** Asks search engines not to index the page. */
@@ -20,6 +20,8 @@ interface Page {
   readonly alternates?: readonly { readonly type: string; readonly href: string }[];
   readonly body: Content;
   readonly query?: string;
+  /** Path of a script besides that of all pages. */
+  readonly script?: string;
 }
 
 /** Tags for sites that show a card for a link. */
@@ -61,6 +63,7 @@ export function layout(services: Services, page: Page): string {
     <link rel="icon" href="${ICON.path}" type="image/svg+xml">
     <link rel="stylesheet" href="${STYLE_SHEET.path}">
     <script src="${SCRIPT.path}" defer></script>
+    ${page.script !== undefined && markup`<script src="${page.script}" defer></script>`}
       </head>
       <body>
         <a class="skip" href="#main">Skip to content</a>
@@ -72,13 +75,14 @@ export function layout(services: Services, page: Page): string {
                 <li><a href="/getting-started" ${current("docs")}>Docs</a></li>
                 ${hasReference && markup`<li><a href="/reference" ${current("reference")}>API</a></li>`}
                 <li><a href="/plugins" ${current("plugins")}>Plugins</a></li>
+                <li><a href="/playground" ${current("playground")}>Playground</a></li>
               </ul>
             </nav>
             <form action="/search" method="get" role="search" aria-label="Site">
               <input type="search" name="q" value="${
     page.query ??
       ""
-  }" maxlength="100" aria-label="Search documentation and plugins"
+  }" maxlength="100" aria-label="Search documentation and plugins" aria-keyshortcuts="/"
                 placeholder="Search">
               <button>Search</button>
             </form>

@@ -118,6 +118,42 @@ ${
 `;
 }
 
+/** A figure for the first page: its value, its meaning, and the address of its measurement. */
+interface Headline {
+  readonly value: string;
+  readonly meaning: string;
+  readonly href: string;
+}
+
+/** The figures of the first page; none without the benchmark's. */
+export function headlines(figures: Figures | undefined = readFigures()): readonly Headline[] {
+  if (figures === undefined) return [];
+  const rows: readonly (readonly [mean: string, text: (value: number) => string, meaning: string, part: string])[] = [
+    [
+      "run time / V8 after tier-up",
+      (value) => `${fixed(value)} ×`,
+      `V8's run time, the mean of ${figures.programs.length} programs`,
+      "run-time",
+    ],
+    [
+      "fuel / without",
+      (value) => `${Math.round((value - 1) * 100)} %`,
+      "more run time with an exact limit by fuel",
+      "all-means",
+    ],
+    [
+      "reset / V8's instantiate",
+      (value) => `${fixed(value, 1)} ×`,
+      "the time of a new instance in V8, to reset one to its first state",
+      "all-means",
+    ],
+  ];
+  return rows.flatMap(([mean, text, meaning, part]) => {
+    const value = figures.summary.find(({ name }) => name === mean)?.value;
+    return value === undefined ? [] : [{ value: text(value), meaning, href: `/performance#${part}` }];
+  });
+}
+
 /** The result in a paragraph; a mean that the figures do not have is left out. */
 function message({ programs, summary }: Figures): string {
   const mean = (name: string): number | undefined => summary.find((s) => s.name === name)?.value;

@@ -17,10 +17,12 @@ import { changesFeed, changesPage } from "./pages/changes_page.ts";
 import { comparePage } from "./pages/compare_page.ts";
 import { contractPage } from "./pages/contract_page.ts";
 import { docsPage, missingPage } from "./pages/docs_page.ts";
+import { playgroundPage } from "./pages/playground_page.ts";
 import { pluginPage } from "./pages/plugin_page.ts";
 import { pluginsPage } from "./pages/plugins_page.ts";
 import { errorPage } from "./pages/problem_page.ts";
 import { searchPage } from "./pages/search_page.ts";
+import { COMPILER_PATH, compilerScript } from "./playground/build.ts";
 import { getReleaseFile, getReleaseIndex, releasedInstaller } from "./release_files.ts";
 import { staticFile } from "./static_files.ts";
 
@@ -40,6 +42,8 @@ export const SITE_ROUTES: readonly Route[] = [
   { method: "GET", path: "/contracts/:contract", rate: "read", handler: page(contractPage) },
   { method: "GET", path: "/changes", rate: "read", handler: page(changesPage) },
   { method: "GET", path: "/changes.atom", rate: "read", handler: getFeed },
+  { method: "GET", path: "/playground", rate: "read", handler: page(playgroundPage) },
+  { method: "GET", path: COMPILER_PATH, rate: "read", handler: getCompiler },
   { method: "GET", path: "/search", rate: "search", handler: getSearch },
   { method: "GET", path: "/errors/:code", rate: "read", handler: getError },
   { method: "GET", path: "/schemas/v1/:schema", rate: "read", handler: getSchema },
@@ -93,6 +97,12 @@ async function getSearch(call: Call): Promise<Response> {
   const channel = documents.channel(call.url.searchParams.get("channel") ?? "canary") ?? documents.channels[0];
   if (channel === undefined) throw new Problem("route.unknown", "there is no documentation here");
   return textAnswer(call.request, await searchPage(call.services, q.trim(), channel), { type: HTML, cache: "short" });
+}
+
+async function getCompiler(call: Call): Promise<Response> {
+  const bytes = await compilerScript();
+  if (bytes === undefined) throw new Problem("route.unknown", "this registry has no playground");
+  return textAnswer(call.request, bytes, { type: "text/javascript; charset=utf-8", cache: "short" });
 }
 
 async function getFeed(call: Call): Promise<Response> {
@@ -160,7 +170,7 @@ async function getSitemap(call: Call): Promise<Response> {
   const official = documents.newestOfficial() ?? documents.channels[0];
   const paths = (official?.pages ?? []).map((p) => documents.canonicalPath(p));
   const ids = await listIds(database);
-  const urls = [...new Set(["/", "/plugins", "/changes", ...paths])].map((p) =>
+  const urls = [...new Set(["/", "/plugins", "/playground", "/changes", ...paths])].map((p) =>
     `<url><loc>${settings.baseUrl}${p}</loc></url>`
   );
   for (const { id, publishedAt } of ids) {
@@ -199,6 +209,9 @@ export function siteFallback(call: Call): Response {
   const folder = path.replace(/\/index$/, "/");
   if (folder !== path && documents.page(folder) !== undefined) return redirect(folder);
   if (documents.page(`${path}/`) !== undefined) return redirect(`${path}/`);
+  const [, name] = /^\/docs(?:\/([a-z0-9-]*)(?:\.md)?)?$/.exec(path) ?? [];
+  if (path === "/docs" || name === "") return redirect("/getting-started");
+  if (name !== undefined && documents.page(`/${name}`) !== undefined) return redirect(`/${name}`);
   const id = path.startsWith("/plugins/") ? path.slice("/plugins/".length) : "";
   if (isPluginId(id)) return redirect(`/plugins/${segmentOfId(id)}`);
   return textAnswer(call.request, missingPage(call.services, path), { type: HTML, cache: "never", status: 404 });

@@ -20,8 +20,10 @@ function load(name: string, type: string): StaticFile {
 
 /** The style sheet. */
 export const STYLE_SHEET = load("site.css", "text/css; charset=utf-8");
-/** The only script: copy buttons. */
+/** The script of every page: copy buttons, the key of the search. */
 export const SCRIPT = load("site.js", "text/javascript; charset=utf-8");
+/** The script of the playground. */
+export const PLAYGROUND_SCRIPT = load("playground.js", "text/javascript; charset=utf-8");
 /** The icon. */
 export const ICON = load("icon.svg", "image/svg+xml");
 /** The picture that other sites show beside a link. */
@@ -35,7 +37,7 @@ const PICTURES = new Map(
   ]),
 );
 
-const FILES = [STYLE_SHEET, SCRIPT, ICON, CARD, ...PICTURES.values()];
+const FILES = [STYLE_SHEET, SCRIPT, PLAYGROUND_SCRIPT, ICON, CARD, ...PICTURES.values()];
 const BY_PATH = new Map(FILES.map((file) => [file.path, file]));
 
 /** A picture of the site: its address and its size in pixels. */

@@ -44,6 +44,8 @@ async function withSite(run: (r: TestRegistry) => Promise<void>): Promise<void> 
 const KINDS = [
   "/",
   "/getting-started",
+  "/faq",
+  "/comparison",
   "/commands",
   "/exploring",
   "/profiling",
@@ -152,6 +154,63 @@ browserTest(
     }),
 );
 
+browserTest(
+  "the playground compiles while the text changes, runs functions, ends endless ones, and names faults",
+  (browser) =>
+    withSite(async (r) => {
+      for (const [view, options] of Object.entries(VIEWS)) {
+        const opened = await openPage(browser, `${r.url}/playground`, options);
+        const { page } = opened;
+        const state = page.locator("#state"), code = page.locator("#code"), result = page.locator("#result");
+        await state.filter({ hasText: "Valid: " }).waitFor();
+        assert.match((await code.textContent())!, /^L0:\n0000 {2}test ecx, ecx\n/);
+        await page.locator("#stage").selectOption("arm64 optimizing");
+        assert.match((await code.textContent())!, /\budiv\b/);
+        await page.locator("#stage").selectOption("translated");
+        assert.match((await code.textContent())!, /REM_U/);
+        await page.getByRole("button", { name: "Run" }).click();
+        await result.filter({ hasText: /^21$/ }).waitFor();
+        await page.locator("#example").selectOption("A call of the host");
+        await page.locator("#export option", { hasText: "count" }).waitFor({ state: "attached" });
+        await page.getByRole("button", { name: "Run" }).click();
+        await result.filter({ hasText: "console.log(4)" }).waitFor();
+        const module = page.getByLabel("Text", { exact: true });
+        await module.fill('(module (func (export "spin") (loop (br 0))))');
+        await page.locator("#values").fill("");
+        await page.locator("#export option", { hasText: "spin" }).waitFor({ state: "attached" });
+        await page.getByRole("button", { name: "Run" }).click();
+        await result.filter({ hasText: "Ended after 3 seconds" }).waitFor();
+        await module.fill("(module (func (result i32) nop))");
+        await state.filter({ hasText: "InvalidError" }).waitFor();
+        assert.equal(await module.getAttribute("aria-invalid"), "true");
+        assert.deepEqual(await layoutShifts(page), [], `${view}: nothing moves`);
+        const [width, room] = await page.evaluate("[document.documentElement.scrollWidth, innerWidth]") as number[];
+        assert.ok(width <= room, `${view}: ${width} pixels in ${room}`);
+        assert.deepEqual(await accessibilityFindings(page), [], view);
+        assert.deepEqual(opened.complaints, [], view);
+        await page.context().close();
+      }
+    }),
+);
+
+browserTest(
+  "the key / goes to the search, except in fields; the keyboard reaches it",
+  (browser) =>
+    withSite(async (r) => {
+      const { page, complaints } = await openPage(browser, `${r.url}/wasi`, VIEWS.desktop);
+      await page.keyboard.press("/");
+      const field = page.getByRole("searchbox", { name: "Search documentation and plugins" });
+      assert.equal(await page.evaluate("document.activeElement.name"), "q");
+      await page.keyboard.type("a/b");
+      assert.equal(await field.inputValue(), "a/b");
+      await field.fill("captured stdout");
+      await page.keyboard.press("Enter");
+      await page.getByRole("main").getByRole("link", { name: /capture the standard output/ }).first().click();
+      assert.match(page.url(), /\/faq#/);
+      assert.deepEqual(complaints, []);
+    }),
+);
+
 browserTest("a click copies a whole code block as plain text", (browser) =>
   withSite(async (r) => {
     const { page, complaints } = await openPage(browser, `${r.url}/getting-started`, VIEWS.desktop);
@@ -247,12 +306,13 @@ browserTest(
       }
       const total = await page.evaluate("document.querySelectorAll('a[href], button, input, select').length") as number;
       assert.ok(order.length >= total, `${order.length} stops for ${total} links and fields`);
-      assert.deepEqual(order.slice(0, 6), [
+      assert.deepEqual(order.slice(0, 7), [
         "Skip to content",
         "waft",
         "Docs",
         "API",
         "Plugins",
+        "Playground",
         "Search documentation and plugins",
       ]);
 
@@ -265,7 +325,7 @@ browserTest(
       assert.equal(inMain, true, "the skip link leads into the main part");
 
       await page.goto(r.url);
-      for (let i = 0; i < 6; i++) await page.keyboard.press("Tab");
+      for (let i = 0; i < 7; i++) await page.keyboard.press("Tab");
       await page.keyboard.type("grants");
       await page.keyboard.press("Enter");
       await page.waitForURL(/\/search\?q=grants/);

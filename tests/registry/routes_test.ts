@@ -57,6 +57,8 @@ const READS: readonly (readonly [route: string, address: string, type: string, c
   ["/contracts/:contract", "/contracts/github.com:acme:contracts:kv@1", HTML, "short"],
   ["/changes", "/changes", HTML, "short"],
   ["/changes.atom", "/changes.atom", "application/atom+xml; charset=utf-8", "short"],
+  ["/playground", "/playground", HTML, "short"],
+  ["/playground/compiler.js", "/playground/compiler.js", "text/javascript; charset=utf-8", "short"],
   ["/search", "/search?q=lockfile", HTML, "short"],
   ["/errors/:code", "/errors/version.unknown", HTML, "short"],
   ["/schemas/v1/:schema", "/schemas/v1/schema.json", SCHEMA, "short"],

@@ -1,5 +1,5 @@
 /**
- * Gives every block of code a button that copies it. Pages are complete without this script.
+ * Gives every block of code a button that copies it, and the search a key. Pages are complete without this script.
  */
 const SHOWN_MS = 1500;
 
@@ -28,3 +28,13 @@ for (const block of document.querySelectorAll(".code")) {
   });
   block.append(button);
 }
+
+// "/" goes to the search, as on other sites of documentation, except where it is typed.
+addEventListener("keydown", (event) => {
+  if (event.key !== "/" || event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
+  if (event.target.closest?.("input, textarea, select, [contenteditable]")) return;
+  event.preventDefault();
+  const field = document.querySelector(".bar input[type=search]");
+  field.focus();
+  field.select();
+});
