@@ -24,6 +24,17 @@ export class LateModule<T extends object> {
   /** Modules by the ends of their paths, for programs in whose bundle they have no files of their own. */
   static #provided: Readonly<Record<string, object>> = {};
 
+  /** All late modules of this realm. */
+  static readonly #all: LateModule<object>[] = [];
+
+  /** Imports all late modules now whose file names `isNeeded` accepts: nothing is loaded later. */
+  static async loadAll(isNeeded: (file: string) => boolean): Promise<void> {
+    for (const module of LateModule.#all) {
+      const file = module.#url.pathname.slice(module.#url.pathname.lastIndexOf("/") + 1);
+      if (module.#module === undefined && isNeeded(file)) await module.load();
+    }
+  }
+
   /** Gives late modules by their paths below the engine's folder: a program that is bundled has imported them. */
   static provide(modules: Readonly<Record<string, object>>): void {
     LateModule.#provided = { ...LateModule.#provided, ...modules };
@@ -41,6 +52,7 @@ export class LateModule<T extends object> {
   constructor(url: URL, load: () => Promise<T>) {
     this.#url = url;
     this.#import = load;
+    LateModule.#all.push(this);
   }
 
   /** The module. Throws an Error if it is not loaded yet and this host cannot load it synchronously. */

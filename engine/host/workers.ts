@@ -18,6 +18,14 @@ const IDLE_MS = 10_000;
 const WORKER_ROOM = 4 * 2 ** 30;
 
 const WORKERS: Worker[] = [];
+/** Whether Workers may be started: a confined process cannot read the modules that they run. */
+let mayStart = true;
+
+/** Starts no Workers from now on: their clients do the work themselves. */
+export function refuseWorkers(): void {
+  mayStart = false;
+}
+
 /** The timer that ends idle Workers. */
 let idle: { refresh(): unknown; unref(): unknown } | undefined;
 
@@ -52,7 +60,7 @@ export function workerCount(): number {
 export function startWorkers(module: URL, count: number): ((message: unknown) => void)[] {
   try {
     const { Worker } = nodeModule("node:worker_threads");
-    while (WORKERS.length < count && hasAddressSpace(currentHost(), WORKER_ROOM)) {
+    while (mayStart && WORKERS.length < count && hasAddressSpace(currentHost(), WORKER_ROOM)) {
       const worker = new Worker(module);
       worker.unref();
       const forget = () => {

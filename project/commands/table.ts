@@ -52,6 +52,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: late("./tools/snapshot.ts"),
   },
   {
+    name: "runner",
+    group: GROUP.programs,
+    summary: "Run WebAssembly for a program that starts this command",
+    load: late("./run/runner.ts"),
+  },
+  {
     name: "replay",
     group: GROUP.programs,
     summary: "Repeat a recorded run without its host",

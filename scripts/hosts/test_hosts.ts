@@ -35,6 +35,7 @@ const TEST_FOLDERS = [
   "tests/features",
   "tests/hostile",
   "tests/plugins",
+  "tests/runner",
   "tests/threads",
   "tests/vector",
   "tests/wasi",
@@ -47,6 +48,7 @@ const QUICK_FOLDERS = [
   "tests/component",
   "tests/embedding",
   "tests/engine",
+  "tests/runner",
   "tests/threads",
   "tests/wasi",
 ];
@@ -282,7 +284,17 @@ console.log(results.join());
 /** The package under \`require\`, and in one file by a bundler that knows the condition "module". */
 async function checkLoaders(name: string, program: string, project: string): Promise<void> {
   const expected = "42,42,42,43";
-  const names = ["counts", "node_wasi", "recording", "wasi", "wasi/program", "wasi/threads", "webassembly", "install"];
+  const names = [
+    "counts",
+    "node_wasi",
+    "recording",
+    "runner",
+    "wasi",
+    "wasi/program",
+    "wasi/threads",
+    "webassembly",
+    "install",
+  ];
   const required = names.map((each) => `if (Object.keys(require("@waft/engine/${each}")).length === 0) throw 1;`);
   const first = 'const { NewEngine } = require("@waft/engine");';
   writeFileSync(join(project, "require.cjs"), [first, ...required, EMBEDDER].join("\n"));

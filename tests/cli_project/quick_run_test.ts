@@ -27,7 +27,8 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds the modules of a run");
   assert.ok(files.length < 195, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 870_000, `${size} characters without comments`);
+  // Of these, 400 let a process load all late modules before it is confined.
+  assert.ok(size < 871_000, `${size} characters without comments`);
 });
 
 Deno.test("the command reads no module before it is needed", () => {

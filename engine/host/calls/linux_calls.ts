@@ -96,8 +96,19 @@ const ARM64_STUB = Uint8Array.of(
 /** Makes the system call of a number: returns the result, or −errno. Arguments are integers and addresses. */
 export type NumberedCalls = (number: number, ...args: (number | bigint)[]) => number;
 
+/** The calls of each host: the machine code for them is loaded once. */
+const CALLS = new WeakMap<Host, NumberedCalls>();
+
 /** The system calls of `host`, by number; numbers depend on the architecture. Throws on systems other than Linux. */
 export function numberedCalls(host: Host): NumberedCalls {
+  const known = CALLS.get(host);
+  if (known !== undefined) return known;
+  const calls = loadCalls(host);
+  CALLS.set(host, calls);
+  return calls;
+}
+
+function loadCalls(host: Host): NumberedCalls {
   if (host.os !== "linux") throw new Error(`System calls need Linux, not ${host.os}`);
   const stub = host.arch === "x64" ? X64_STUB : ARM64_STUB;
   const params = Array.from({ length: 7 }, () => "i64" as const);

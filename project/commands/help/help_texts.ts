@@ -68,6 +68,13 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
       ["waft snapshot --init load --dir data app.wasm -o ready.wasm", "run another function, which reads files"],
     ],
   },
+  "runner": {
+    page: "untrusted",
+    examples: [
+      ["waft runner", 'what Runner.start({ command: ["waft", "runner"] }) starts'],
+      ["waft runner < /dev/null", "it ends with its input"],
+    ],
+  },
   "replay": {
     page: "recording",
     examples: [

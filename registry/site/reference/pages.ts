@@ -67,6 +67,14 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     about: "Running a program of WASI with files and streams in memory.",
   },
   {
+    page: "reference-runner",
+    specifier: "@waft/engine/runner",
+    package: "engine",
+    entry: "./runner",
+    title: "API reference: runners",
+    about: "The engine in a process of its own, which the operating system confines.",
+  },
+  {
     page: "reference-counts",
     specifier: "@waft/engine/counts",
     package: "engine",

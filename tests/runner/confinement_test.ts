@@ -1,0 +1,24 @@
+/** The confinement of a process: what machine code in it can still ask of the system. */
+import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
+import process from "node:process";
+import { fileURLToPath } from "node:url";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
+
+Deno.test("a confined process reaches no files, sockets, programs or processes", () => {
+  if (process.platform !== "linux") return;
+  const [command, first] = hostCommand(fileURLToPath(new URL("./confined_program.ts", import.meta.url)));
+  const { status, stdout, stderr } = spawnSync(command, first, { encoding: "utf8", timeout: CHILD_TIMEOUT });
+  assert.equal(status, 0, stderr);
+  const { measures, attempts, allowed, pid } = JSON.parse(stdout);
+  if (!measures.includes("system-calls")) return; // an emulator of processors has no filters
+  assert.deepEqual(measures, ["ends-with-parent", "no-core-dump", "descriptors", "system-calls"]);
+  const [EPERM, ENOENT, ENOSYS] = [-1, -2, -38];
+  for (const [name, result] of Object.entries(attempts)) {
+    const expected = name.startsWith("openat") ? ENOENT : name === "clone3" ? ENOSYS : EPERM;
+    assert.equal(result, expected, name);
+  }
+  assert.equal(allowed.getpid, pid);
+  assert.ok(allowed.mmap > 0);
+  assert.equal(allowed.yield, 0);
+});
