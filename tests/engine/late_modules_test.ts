@@ -20,8 +20,8 @@ for (
     // Of these, 400 let a process load all late modules before it is confined.
     ["engine/mod.ts", 1_171_000],
     // Of these, 9,000 demangle the names of functions in `error.stack`, and 4,000 are `limit`, both synchronous.
-    ["engine/webassembly/mod.ts", 1_235_000],
-    ["project/commands/run/run.ts", 1_390_000],
+    ["engine/webassembly/mod.ts", 1_245_000],
+    ["project/commands/run/run.ts", 1_400_000],
   ] as const
 ) {
   Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {
