@@ -4,7 +4,8 @@
  * target that the constant selects; an edge that passes another value branches on that value itself. GVN (gvn.ts) then
  * sees one way into the target, and knows the tested condition there.
  *
- * A block is a candidate if at least one edge passes a constant, and its values are used only inside it. It disappears
+ * A block is a candidate if at least one edge passes a constant, its values are used only inside it, and its edges pass
+ * none but its parameters. It disappears
  * unless an edge to it remains: one of a switch, or one that passes another value from a block with several successors.
  *
  * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at
@@ -135,12 +136,15 @@ function isComputedIn(f: IrFunction, k: number, v: number): boolean {
   return false;
 }
 
-/** How many values of block `k` edge `e` passes. Constants do not count: no other block passes one of this block. */
+/**
+ * How many parameters of block `k` edge `e` passes. A comparison that it passes does not count: where the block is left
+ * out, nothing computes it. Nor do constants: no other block passes one of this block.
+ */
 function passedOn(f: IrFunction, k: number, e: number): number {
   const { op, pool } = f;
   let count = 0;
   for (let p = f.edgeArgs[e], end = p + f.blockParams[f.edgeTo[e]]; p < end; p++) {
-    if (op[pool[p]] !== CONST && isComputedIn(f, k, pool[p])) count++;
+    if (op[pool[p]] === PARAM && isComputedIn(f, k, pool[p])) count++;
   }
   return count;
 }

@@ -108,6 +108,23 @@ const STAYS: readonly (readonly [why: string, text: string])[] = [
        RETURN (v1)`,
   ],
   [
+    "the comparison is passed on",
+    `func 0 (i32 i32) -> (i32)
+     b0(v1:i32 v2:i32):
+       v3:i32 = CONST 0
+       BRANCH v1 b1() b2(v3)
+     b1():
+       JUMP b2(v2)
+     b2(v4:i32):
+       v5:i32 = CONST 0
+       v6:i32 = EQ v4 v5
+       BRANCH v6 b3() b4(v6)
+     b3():
+       RETURN (v2)
+     b4(v7:i32):
+       RETURN (v7)`,
+  ],
+  [
     "no constant",
     `func 0 (i32 i32) -> (i32)
      b0(v1:i32 v2:i32):
