@@ -18,6 +18,7 @@ const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const DEAD_EXPORTS = [
   "engine/baseline/kernel/constants.ts",
   "scripts/generate/portable/allocator_entry.ts",
+  "scripts/generate/portable/backend_entry.ts",
   "scripts/generate/portable/build_compiler.ts",
   "scripts/generate/portable/counterparts.ts",
   "scripts/generate/portable/optimizer_entry.ts",

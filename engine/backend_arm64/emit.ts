@@ -14,8 +14,8 @@ import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
-import { INSTRUCTION_ROWS, X } from "./instructions.ts";
-import { auxConsumer, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
+import { X } from "./instructions.ts";
+import { auxConsumer, CC, CONSUMER, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
 import { emitAllocation, emitSlowAllocation } from "./emit_allocation.ts";
 import * as atomics from "./emit_atomic.ts";
@@ -30,6 +30,8 @@ import { finish } from "./branch_relaxation.ts";
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;
+/** The bytes below the limit that a small leaf function may use. */
+const HALF_SLACK = STACK_SLACK >> 1;
 
 export class Arm64Emitter extends Emitter<Emission> {
   constructor() {
@@ -222,10 +224,10 @@ export function emitFunction(
 function emitPrologue(e: Emission): void {
   const { asm, frame, options, v } = e;
   // Small leaf functions use the slack below the limit.
-  if (v.hasCalls || frame > STACK_SLACK / 2) {
+  if (v.hasCalls || frame > HALF_SLACK) {
     if (options.stackFence) {
       let low = SP;
-      if (frame > STACK_SLACK / 2) {
+      if (frame > HALF_SLACK) {
         asm.addConstant(SCRATCH2, SP, -frame, SCRATCH);
         low = SCRATCH2;
       }
@@ -299,5 +301,3 @@ function emitOutOfLine(e: Emission, c: number): void {
   e.asm.rri(X.ADD_I64, SP, SP, 8, 0);
   e.jump(e.fragmentX[c]);
 }
-
-if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");

@@ -2,12 +2,16 @@
  * The whole arm64 backend: the OptimizingTarget of codegen/target.ts.
  */
 import { functionBackend, type FunctionBackendParts } from "../codegen/function_backend.ts";
+import { PSEUDO_BASE } from "../codegen/pseudo_ops.ts";
 import type { OptimizingTarget } from "../codegen/target.ts";
 import { disassemble, listCode } from "./disassemble.ts";
 import { Emission } from "./emission.ts";
 import { Arm64Emitter, emitFunction } from "./emit.ts";
 import { Arm64Selection, selectFunction } from "./select.ts";
 import { ARM64 } from "./target.ts";
+import { INSTRUCTION_ROWS } from "./instructions.ts";
+
+if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");
 
 const PARTS: FunctionBackendParts<Arm64Selection, { emitter: Arm64Emitter; emission: Emission }> = {
   elideKey: "frame-elide-reghomed",

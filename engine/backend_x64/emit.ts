@@ -15,8 +15,8 @@ import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
 import { emitMemory, emitRegister } from "./encoding.ts";
-import { ROW_COUNT, X } from "./instructions.ts";
-import { auxConsumer, CC, CONSUMER, P, PSEUDO_BASE } from "./machine_ops.ts";
+import { X } from "./instructions.ts";
+import { auxConsumer, CC, CONSUMER, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
@@ -31,6 +31,8 @@ import { finish } from "./branch_relaxation.ts";
 /** Room for the longest expansion of one VCode instruction. */
 const RESERVED = 512;
 const PAGE = 4096;
+/** The bytes below the limit that a small leaf function may use. */
+const HALF_SLACK = STACK_SLACK >> 1;
 
 export class X64Emitter extends Emitter<Emission> {
   constructor() {
@@ -208,9 +210,9 @@ export function emitFunction(
 function emitPrologue(e: Emission): void {
   const { asm, frame, options, v } = e;
   // Small leaf functions use the slack below the limit.
-  if (v.hasCalls || frame > STACK_SLACK / 2) {
+  if (v.hasCalls || frame > HALF_SLACK) {
     if (options.stackFence) {
-      if (frame <= STACK_SLACK / 2) rm(e, X.CMP64_R, RSP, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
+      if (frame <= HALF_SLACK) rm(e, X.CMP64_R, RSP, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
       else {
         emitMemory(asm, X.LEA64, SCRATCH, asm.based(RSP, -frame));
         rm(e, X.CMP64_R, SCRATCH, CONTEXT_REGISTER, CONTEXT.STACK_LIMIT);
@@ -305,5 +307,3 @@ function emitOutOfLine(e: Emission, c: number): void {
       break;
   }
 }
-
-if (ROW_COUNT >= PSEUDO_BASE) throw new Error("Too many instruction rows");

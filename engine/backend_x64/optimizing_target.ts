@@ -2,12 +2,16 @@
  * The whole x64 backend: the OptimizingTarget of codegen/target.ts.
  */
 import { functionBackend, type FunctionBackendParts } from "../codegen/function_backend.ts";
+import { PSEUDO_BASE } from "../codegen/pseudo_ops.ts";
 import type { OptimizingTarget } from "../codegen/target.ts";
 import { disassemble, listCode } from "./disassemble.ts";
 import { Emission } from "./emission.ts";
 import { emitFunction, X64Emitter } from "./emit.ts";
 import { selectFunction, X64Selection } from "./select.ts";
 import { X64 } from "./target.ts";
+import { ROW_COUNT } from "./instructions.ts";
+
+if (ROW_COUNT >= PSEUDO_BASE) throw new Error("Too many instruction rows");
 
 const PARTS: FunctionBackendParts<X64Selection, { emitter: X64Emitter; emission: Emission }> = {
   elideKey: "frame-elide",

@@ -92,7 +92,7 @@ export function countUses(s: LoweringContext): void {
 /** Folds operands of value `id`. */
 export type FoldRule<S extends LoweringContext> = (s: S, id: number) => void;
 
-export function foldNothing(): void {}
+export function foldNothing(_s: LoweringContext, _id: number): void {}
 
 /**
  * Backward sweep: applies the fold rule of each live value. Values folded in a way that `finished` (bit n: FOLDING n)

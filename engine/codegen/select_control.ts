@@ -15,7 +15,7 @@ import { AUX_CODE_SHIFT, AUX_LANDING, PSEUDO } from "./pseudo_ops.ts";
 import type { LoweringContext } from "./lowering_context.ts";
 import { CONSTRAINT, operandWord, ROLE } from "./vcode.ts";
 
-export function selectNothing(): void {}
+export function selectNothing(_s: LoweringContext, _id: number): void {}
 
 /** Constants that `pinConstants` marked get a register here; others are materialized at their uses. */
 export function selectConstant(s: LoweringContext, id: number): void {

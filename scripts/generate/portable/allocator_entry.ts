@@ -93,6 +93,15 @@ export function reserveVCode(
   return changetype<usize>(VHEAD);
 }
 
+/** The function after selection, and its allocation. */
+export function currentVCode(): VCode {
+  return v;
+}
+
+export function currentAllocation(): Allocation {
+  return out;
+}
+
 export function allocate(bits: i32): void {
   v.count = VHEAD[0];
   v.operandCount = VHEAD[1];
@@ -103,6 +112,26 @@ export function allocate(bits: i32): void {
   v.poolCount = VHEAD[6];
   v.clobberCount = VHEAD[7];
   v.hasCalls = VHEAD[8] != 0;
+  allocateCurrent(bits);
+  VHEAD[29] = out.slotCount;
+  VHEAD[30] = out.halfFirst;
+  VHEAD[31] = out.halfCount;
+  VHEAD[32] = out.refSlotCount;
+  VHEAD[33] = out.writtenGeneral;
+  VHEAD[34] = out.writtenVector;
+  VHEAD[35] = out.editCount;
+  VHEAD[36] = <i32>out.location.dataStart;
+  VHEAD[37] = <i32>out.skip.dataStart;
+  VHEAD[38] = <i32>out.editAt.dataStart;
+  VHEAD[39] = <i32>out.editFrom.dataStart;
+  VHEAD[40] = <i32>out.editRemat.dataStart;
+  VHEAD[41] = <i32>out.editTo.dataStart;
+  VHEAD[42] = <i32>out.editTy.dataStart;
+  VHEAD[43] = <i32>out.edgeFirst.dataStart;
+}
+
+/** Allocates the registers of the current VCode. */
+export function allocateCurrent(bits: i32): void {
   counts = new AllocationCounts();
   for (let n = 0; n < denied.length; n++) denied[n].applied = 0;
   const options: AllocatorOptions = {
@@ -122,21 +151,6 @@ export function allocate(bits: i32): void {
     counts: counts,
   };
   runSteps(v, registers, (bits & 4096) != 0, options, out, workspace);
-  VHEAD[29] = out.slotCount;
-  VHEAD[30] = out.halfFirst;
-  VHEAD[31] = out.halfCount;
-  VHEAD[32] = out.refSlotCount;
-  VHEAD[33] = out.writtenGeneral;
-  VHEAD[34] = out.writtenVector;
-  VHEAD[35] = out.editCount;
-  VHEAD[36] = <i32>out.location.dataStart;
-  VHEAD[37] = <i32>out.skip.dataStart;
-  VHEAD[38] = <i32>out.editAt.dataStart;
-  VHEAD[39] = <i32>out.editFrom.dataStart;
-  VHEAD[40] = <i32>out.editRemat.dataStart;
-  VHEAD[41] = <i32>out.editTo.dataStart;
-  VHEAD[42] = <i32>out.editTy.dataStart;
-  VHEAD[43] = <i32>out.edgeFirst.dataStart;
 }
 
 export function applied(n: i32): i32 {

@@ -97,6 +97,11 @@ export class AllocatorModule {
     }
   }
 
+  /** The freedoms of the compilation, as the entry reads them. */
+  get bits(): number {
+    return this.#bits;
+  }
+
   /** Allocates the function that was loaded. */
   run(): void {
     this.#exports.allocate(this.#bits);

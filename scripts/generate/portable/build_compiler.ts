@@ -18,14 +18,17 @@ const VERSION = "1";
 /** What the module exports: `reset` drops the workspaces, and with them all memory but that of the constants. */
 const ENTRY = `
 import { renewAllocator } from "./allocator_entry";
+import { renewBackend } from "./backend_entry";
 import { renewOptimizer } from "./optimizer_entry";
 export * from "./allocator_entry";
+export * from "./backend_entry";
 export * from "./optimizer_entry";
 
 export function reset(): void {
   __reset();
   renewOptimizer();
   renewAllocator();
+  renewBackend();
 }
 `;
 

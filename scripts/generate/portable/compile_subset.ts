@@ -5,11 +5,14 @@
  */
 import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
+// Fills the columns of instructions, which the subset copies.
+import "../../../engine/backend_x64/all_rows.ts";
 import asc from "assemblyscript/asc";
 import ts from "typescript";
 import { constantValues } from "./constant_values.ts";
 import { COUNTERPARTS } from "./counterparts.ts";
 import { ALLOCATOR_ENTRY } from "./allocator_entry.ts";
+import { BACKEND_ENTRY } from "./backend_entry.ts";
 import { OPTIMIZER_ENTRY } from "./optimizer_entry.ts";
 import { type Problem, rewriteFile } from "./rewrite.ts";
 
@@ -18,6 +21,7 @@ const ENGINE = fileURLToPath(new URL("../../../engine/", import.meta.url));
 /** Modules in AssemblyScript that export parts of the compiler, by the name by which an entry imports them. */
 export const ENTRIES: Readonly<Record<string, string>> = {
   "allocator_entry.ts": ALLOCATOR_ENTRY,
+  "backend_entry.ts": BACKEND_ENTRY,
   "optimizer_entry.ts": OPTIMIZER_ENTRY,
 };
 

@@ -4,13 +4,14 @@
  */
 import { NewEngine } from "../../../engine/mod.ts";
 import type { AllocatorExports } from "./allocator_module.ts";
+import type { BackendExports } from "./backend_module.ts";
 import type { OptimizerExports } from "./optimizer_module.ts";
 
 /** The compiled forms. */
 export type CompiledForm = "WebAssembly" | "machine code" | "baseline code";
 
 /** The exports of an instance. */
-type CompilerExports = OptimizerExports & AllocatorExports;
+type CompilerExports = OptimizerExports & AllocatorExports & BackendExports;
 
 /** An instance of the module `bytes`; `afterPass` gets the address of a pass's name. */
 export function compilerExports(

@@ -99,7 +99,8 @@ function report(name: string, f: IrFunction): void {
   passed(changetype<usize>(name));
 }
 
-export function run(bits: i32): void {
+/** The function whose counts and columns the host has written. */
+export function loadedFunction(): IrFunction {
   f.count = HEAD[0];
   f.schedCount = HEAD[1];
   f.blockCount = HEAD[2];
@@ -110,6 +111,11 @@ export function run(bits: i32): void {
   f.canonicalizes = (HEAD[6] & 2) != 0;
   f.keepsNans = (HEAD[6] & 4) != 0;
   f.treatedAsCalling = (HEAD[6] & 8) != 0;
+  return f;
+}
+
+export function run(bits: i32): void {
+  loadedFunction();
   const options: PassOptions = {
     gvn: {
       simplify: (bits & 1) != 0,

@@ -115,6 +115,13 @@ function isExported(node: ts.Statement): boolean {
     ts.getModifiers(node)?.some((modifier) => modifier.kind === ts.SyntaxKind.ExportKeyword) === true;
 }
 
+/** Whether a constant with `value` has no text, so that only TypeScript uses it. */
+function isHostValue(value: unknown): boolean {
+  if (value === undefined || typeof value === "function") return false;
+  if (Array.isArray(value) && typeof value[0] === "function") return false;
+  return constantText("X", value, false) === undefined;
+}
+
 function withoutExtension(from: string): string {
   return from.replace(/\.ts$/, "");
 }
@@ -240,7 +247,8 @@ class Rewriter {
       return this.#refuse(node, "an import without names: name them");
     }
     const elements = named.elements.filter(({ name, propertyName }) =>
-      !NUMBER_TYPES.has(name.text) && !this.#context.hostOnly.has((propertyName ?? name).text)
+      !NUMBER_TYPES.has(name.text) && !this.#context.hostOnly.has((propertyName ?? name).text) &&
+      !isHostValue(values.get(name.text))
     );
     if (isPortable(from)) {
       if (elements.length === 0) return "";
@@ -288,8 +296,10 @@ class Rewriter {
       imports.add(`import { ${found.name} as $${found.name} } from "${withoutExtension(found.from)}";`);
       return `$${found.name}`;
     });
-    return `const ${name.getText(this.#source)}: ${this.render(type)} = [${entries.join(", ")}]; ` +
-      [...imports].join(" ");
+    // A function that takes a base class is not of the type of one that takes its subclass.
+    const list = this.render(type), element = list.slice(0, -2);
+    const items = entries.map((entry) => `changetype<${element}>(${entry})`);
+    return `const ${name.getText(this.#source)}: ${list} = [${items.join(", ")}]; ${[...imports].join(" ")}`;
   }
 
   /** A class with the fields of an interface, or another name of the class that implements it. */

@@ -288,7 +288,7 @@ Deno.test("rewriting: tables of functions name their functions", () => {
   assert.equal(
     body(text),
     "type Rule = (n: i32) => void;\n" +
-      'export const RULES: Rule[] = [$second, first]; import { second as $second } from "./shared";\n' +
+      'export const RULES: Rule[] = [changetype<Rule>($second), changetype<Rule>(first)]; import { second as $second } from "./shared";\n' +
       "const ROWS: StaticArray<i32> = [3, -1];",
   );
   const [unnamed] = rewriteAll(["export const RULES: readonly unknown[] = rules();"], new Map([["RULES", [() => 1]]]));

@@ -1,0 +1,135 @@
+/**
+ * Selection, register allocation and emission give the same code and rows in three forms: TypeScript, WebAssembly on
+ * the host's engine, and machine code of the optimizing tier.
+ */
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { programBytes, PROGRAMS } from "../../bench/programs.ts";
+import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
+import { fromBase64 } from "../../engine/base/base64.ts";
+import { Statistics } from "../../engine/base/statistics.ts";
+import { KERNEL } from "../../engine/baseline/generated/kernel_x64.ts";
+import { Allocation } from "../../engine/codegen/allocation.ts";
+import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import type { CodegenContext, OptimizingTarget } from "../../engine/codegen/target.ts";
+import { VCode } from "../../engine/codegen/vcode.ts";
+import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
+import { allocateRegisters, AllocatorWorkspace } from "../../engine/regalloc/allocate.ts";
+import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
+import { AllocatorModule } from "../../scripts/generate/portable/allocator_module.ts";
+import { BackendModule } from "../../scripts/generate/portable/backend_module.ts";
+import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
+import { compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
+import { OptimizerModule, optionBits } from "../../scripts/generate/portable/optimizer_module.ts";
+import { GENERATED_FEATURES, generateModules } from "../fuzz/generate_module.ts";
+import { translatedModule } from "../support/translated_functions.ts";
+
+const SEEDS = Number(Deno.env.get("WAFT_SEEDS") ?? 20);
+const TARGETS: readonly { readonly target: OptimizingTarget; readonly cpus: readonly ReadonlySet<string>[] }[] = [
+  {
+    target: OPTIMIZING_X64,
+    cpus: [new Set(["avx", "avx2", "bmi1", "bmi2", "lzcnt", "popcnt"]), new Set(), new Set(["avx"])],
+  },
+];
+
+function everyOptimization(on: boolean): OptimizationSet {
+  return optimizationSet(Object.fromEntries(OPTIMIZATION_ROWS.map(({ name }) => [name, on])));
+}
+
+const SETS = [optimizationSet(), everyOptimization(true), everyOptimization(false)];
+
+const bytes = await buildCompiler(await portableSubset());
+const forms = (["WebAssembly", "machine code"] as const).map((name) => {
+  const exports = compilerExports(name, bytes, () => {});
+  return {
+    name,
+    exports,
+    optimizer: new OptimizerModule(exports),
+    allocator: new AllocatorModule(exports),
+    backend: new BackendModule(exports),
+  };
+});
+const optimizer = new OptimizerWorkspace(), allocator = new AllocatorWorkspace();
+const v = new VCode(), allocation = new Allocation();
+let functions = 0;
+
+/**
+ * Compiles the functions of a module in all forms, from the IR as translated, and compares sizes and written registers
+ * of each, and the code and rows of all.
+ */
+function compareModule(name: string, bytes: Uint8Array<ArrayBuffer>, turn: number): void {
+  const optimizations = SETS[turn % SETS.length], explicitBounds = turn % 2 === 1, fuel = turn % 4 > 1;
+  for (const { target, cpus } of TARGETS) {
+    const options = { explicitBounds, optimizations, fuel, interruptible: fuel };
+    const { env, functions: bodies } = translatedModule(bytes, options);
+    const context: CodegenContext = {
+      layout: env.layout,
+      explicitBounds,
+      fuel,
+      sharedMemories: env.memoryIsShared,
+      signatures: env.signatures,
+      functionSignature: env.functionSignature,
+      optimizations,
+      statistics: new Statistics(),
+      cpu: cpus[turn % cpus.length],
+      stackFence: turn % 5 !== 0,
+    };
+    const code = new MachineCode(env.functionSignature.length, env.signatures.length);
+    target.emitStubs(context, code);
+    const from = code.length, registers = target.registers(explicitBounds, fuel);
+    for (const { exports, backend, allocator } of forms) {
+      exports.reset();
+      backend.begin(context, withoutRows(code));
+      allocator.begin(registers, optimizations);
+    }
+    const rows = withoutRows(code);
+    const compiler = target.functionBackend();
+    let index = 0;
+    for (const f of bodies) {
+      const passes = optionBits(passOptions(optimizations)), signature = env.functionSignature[index];
+      for (const form of forms) {
+        form.optimizer.load(f);
+        form.exports.compileBody(signature, f.funcIndex, index, passes, form.allocator.bits);
+      }
+      optimize(f, optimizations, new Statistics(), undefined, optimizer);
+      compiler.select(f, v, context, rows);
+      allocateRegisters(v, registers, optimizations, allocation, new Statistics(), allocator);
+      compiler.emit(v, allocation, context, rows, index);
+      for (const { name: form, backend } of forms) {
+        const difference = backend.functionDifference(rows, index);
+        assert.equal(difference, undefined, `${name}, ${target.name}, function ${index}, turn ${turn}, ${form}`);
+      }
+      index++;
+      functions++;
+    }
+    for (const { name: form, backend } of forms) {
+      assert.equal(backend.difference(rows, from), undefined, `${name}, ${target.name}, turn ${turn}, ${form}`);
+    }
+  }
+}
+
+/** An image that continues behind the stubs of `stubs`, without their rows. */
+function withoutRows(stubs: MachineCode): MachineCode {
+  const code = new MachineCode(stubs.functionStart.length, stubs.entryThunk.length);
+  code.reserve(stubs.length);
+  code.length = stubs.length;
+  code.stubStart.set(stubs.stubStart);
+  return code;
+}
+
+Deno.test("selection and emission give the same code in three forms: programs", () => {
+  for (const [turn, program] of PROGRAMS.entries()) compareModule(program.name, programBytes(program), turn);
+  for (const [turn, name] of ["files", "lisp", "pack", "threads", "words"].entries()) {
+    const file = new Uint8Array(readFileSync(new URL(`../../examples/wasi/${name}.wasm`, import.meta.url)));
+    compareModule(name, file, turn + 2);
+  }
+  compareModule("kernel", new Uint8Array(fromBase64(KERNEL)), 0);
+  compareModule("compiler", bytes, 3);
+  assert.ok(functions > 1000, `${functions} functions`);
+});
+
+Deno.test("selection and emission give the same code in three forms: random modules", () => {
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    for (const module of generateModules(seed, GENERATED_FEATURES)) compareModule(`seed ${seed}`, module, seed);
+  }
+});
