@@ -23,6 +23,7 @@ const DEAD_EXPORTS = [
   "scripts/generate/portable/counterparts.ts",
   "scripts/generate/portable/optimizer_entry.ts",
   "scripts/generate/portable/rewrite_test.ts",
+  "scripts/generate/portable/translator_entry.ts",
   "tests/registry/reference_test.ts",
 ];
 /** Files that the kernel's build puts in place of a module: their exports are used through that module's. */

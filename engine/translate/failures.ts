@@ -1,8 +1,24 @@
 /**
- * The failures of a translation, which end it. In: the function or instruction, and its offset. Out: the error.
+ * The failures of a translation, which end it. In: the function or instruction, and its offset. Out: the error. In the
+ * compiled forms they become a status (scripts/generate/portable/), which this file words, too.
  */
 import { UnsupportedError } from "../base/errors.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
+
+/** The status of a translation: which failure has ended it. */
+export const FAILURE = { NONE: 0, TOO_LARGE: 1, NOT_COMPILED: 2, LOOPS_TOO_LARGE: 3 } as const;
+
+/** The error of status `failure`, with the function or row `subject` and an offset. */
+export function failureOf(failure: number, subject: number, offset: number): UnsupportedError {
+  switch (failure) {
+    case FAILURE.TOO_LARGE:
+      return tooLarge(subject, offset);
+    case FAILURE.NOT_COMPILED:
+      return notCompiled(subject, offset);
+    default:
+      return loopsTooLarge(offset);
+  }
+}
 
 /** The error for a function beyond an implementation limit. */
 export function tooLarge(funcIndex: number, offset: number): UnsupportedError {

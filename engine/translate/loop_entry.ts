@@ -21,11 +21,11 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { validateBody } from "../validate/code.ts";
 import { FRAME } from "../validate/visitor.ts";
-import { opcodeColumn } from "../wasm/opcodes.ts";
 import { wordAt } from "./vector_constants.ts";
 import { BodyReader } from "./body_reader.ts";
 import { branch } from "./control.ts";
 import { loopsTooLarge } from "./failures.ts";
+import { ACTION, ACTION_OF, KIND_OF } from "./frame_actions.ts";
 import { FRAME_KIND } from "./frames.ts";
 import { beginFuel, closeRegion } from "./fuel.ts";
 import type { FunctionTranslator } from "./function.ts";
@@ -39,43 +39,6 @@ import { resultCount } from "./module_facts.ts";
  */
 const MIN_LIMIT = 50_000;
 const LIMIT_PER_BYTE = 3;
-
-const ACTION = {
-  PLAIN: 0,
-  ENTER: 1,
-  ELSE: 2,
-  CATCH: 3,
-  CATCH_ALL: 4,
-  END: 5,
-  DELEGATE: 6,
-  LABEL: 7,
-  LABELS: 8,
-} as const;
-
-const KINDS: ReadonlyMap<string, number> = new Map([
-  ["block", FRAME.BLOCK],
-  ["loop", FRAME.LOOP],
-  ["if", FRAME.IF],
-  ["try_table", FRAME.TRY_TABLE],
-  ["try", FRAME.TRY],
-]);
-const ACTIONS: ReadonlyMap<string, number> = new Map([
-  ["else", ACTION.ELSE],
-  ["catch", ACTION.CATCH],
-  ["catch_all", ACTION.CATCH_ALL],
-  ["end", ACTION.END],
-  ["delegate", ACTION.DELEGATE],
-]);
-
-/** By opcode row: its action, and the kind of frame that it opens. */
-const ACTION_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic, immediates }) => {
-  if (KINDS.has(mnemonic)) return ACTION.ENTER;
-  const action = ACTIONS.get(mnemonic);
-  if (action !== undefined) return action;
-  if (immediates.includes("labels")) return ACTION.LABELS;
-  return immediates.includes("label") || immediates.includes("casttypes") ? ACTION.LABEL : ACTION.PLAIN;
-});
-const KIND_OF: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => KINDS.get(mnemonic) ?? 0);
 
 /**
  * Translates defined function `definedIndex` from the loop at offset `at` on into `f`. Returns false if the loop cannot

@@ -9,9 +9,9 @@ import { OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
 import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import { opcodeColumn } from "../wasm/opcodes.ts";
 import type { HeapType, ValType } from "../wasm/types.ts";
 import { tyOf } from "../wasm/ir_types.ts";
+import { IS_CAST } from "./frame_actions.ts";
 import type { InstructionTranslator } from "./instructions.ts";
 
 /** The numbers of parameters and results of a frame. */
@@ -48,8 +48,6 @@ export interface LoopState {
   /** The static types that validation found for the operands of casts, by offset of the instruction. */
   readonly castTypes: ReadonlyMap<number, { readonly heap: HeapType; readonly nullable: boolean }>;
 }
-
-const IS_CAST: Uint8Array = opcodeColumn(Uint8Array, ({ mnemonic }) => /^ref\.(test|cast)/.test(mnemonic) ? 1 : 0);
 
 /** Bytes of a home; the layout is that of baseline/kernel/operands.ts. */
 function homeBytes(ty: number): number {

@@ -146,8 +146,8 @@ function clipped(minimum: bigint): number {
   return Number(minimum < 1n << 53n ? minimum : 1n << 53n);
 }
 
-function builtinsByFunction(strings: Int32Array, importedFuncs: number): Int8Array {
-  const found = new Int8Array(importedFuncs).fill(-1);
+function builtinsByFunction(strings: Int32Array, importedFuncs: number): Int32Array {
+  const found = new Int32Array(importedFuncs).fill(-1);
   strings.forEach((index, k) => {
     if (index >= 0) found[index] = k;
   });

@@ -64,7 +64,7 @@ export interface BodyFacts {
 }
 
 /** The optimizations that translation makes, each by a key of the optimization table. */
-interface TranslationChoices {
+export interface TranslationChoices {
   /** inline, inline-loop-callees */
   readonly inline: boolean;
   readonly inlineLoops: boolean;
@@ -127,7 +127,7 @@ export interface ModuleFacts {
   readonly counted: Uint8Array;
   readonly summaries: BodyFacts;
   /** By imported function: number of the string builtin that the import names, −1 for other imports. */
-  readonly stringBuiltin: Int8Array;
+  readonly stringBuiltin: Int32Array;
   /** Absolute offsets of hinted branches, ascending, and 1 for those that are likely taken. */
   readonly hintAt: Int32Array;
   readonly hintIsLikely: Uint8Array;

@@ -20,13 +20,16 @@ const ENTRY = `
 import { renewAllocator } from "./allocator_entry";
 import { renewBackend } from "./backend_entry";
 import { renewOptimizer } from "./optimizer_entry";
+import { renewTranslator } from "./translator_entry";
 export * from "./allocator_entry";
 export * from "./backend_entry";
 export * from "./optimizer_entry";
+export * from "./translator_entry";
 
 export function reset(): void {
   __reset();
   renewOptimizer();
+  renewTranslator();
   renewAllocator();
   renewBackend();
 }

@@ -15,6 +15,7 @@ import { ALLOCATOR_ENTRY } from "./allocator_entry.ts";
 import { BACKEND_ENTRY } from "./backend_entry.ts";
 import { OPTIMIZER_ENTRY } from "./optimizer_entry.ts";
 import { type Problem, rewriteFile } from "./rewrite.ts";
+import { TRANSLATOR_ENTRY } from "./translator_entry.ts";
 
 const ENGINE = fileURLToPath(new URL("../../../engine/", import.meta.url));
 
@@ -23,6 +24,7 @@ export const ENTRIES: Readonly<Record<string, string>> = {
   "allocator_entry.ts": ALLOCATOR_ENTRY,
   "backend_entry.ts": BACKEND_ENTRY,
   "optimizer_entry.ts": OPTIMIZER_ENTRY,
+  "translator_entry.ts": TRANSLATOR_ENTRY,
 };
 
 /** The files of the subset as AssemblyScript, by path below engine/, and what does not fit. */

@@ -6,12 +6,13 @@ import { NewEngine } from "../../../engine/mod.ts";
 import type { AllocatorExports } from "./allocator_module.ts";
 import type { BackendExports } from "./backend_module.ts";
 import type { OptimizerExports } from "./optimizer_module.ts";
+import type { TranslatorExports } from "./translator_module.ts";
 
 /** The compiled forms. */
 export type CompiledForm = "WebAssembly" | "machine code" | "baseline code";
 
 /** The exports of an instance. */
-type CompilerExports = OptimizerExports & AllocatorExports & BackendExports;
+type CompilerExports = OptimizerExports & AllocatorExports & BackendExports & TranslatorExports;
 
 /** An instance of the module `bytes`; `afterPass` gets the address of a pass's name. */
 export function compilerExports(

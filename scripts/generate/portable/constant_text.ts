@@ -8,6 +8,7 @@ const ELEMENTS: ReadonlyMap<string, string> = new Map([
   ["Uint8Array", "u8"],
   ["Int8Array", "i8"],
   ["Uint16Array", "u16"],
+  ["Int16Array", "i16"],
   ["Int32Array", "i32"],
   ["Float64Array", "f64"],
 ]);

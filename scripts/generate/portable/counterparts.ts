@@ -10,6 +10,17 @@ export function grown<C>(column: C, length: i32): C {
   return copy;
 }
 `,
+  // The failure that ended the compiler, as a status that the host words.
+  "translate/failures.ts": `
+export let failure: i32 = 0;
+export let failureSubject: i32 = 0;
+export let failureAt: i32 = 0;
+export function forgetFailure(): void { failure = 0; }
+function note(kind: i32, subject: i32, at: i32): void { failure = kind; failureSubject = subject; failureAt = at; }
+export function tooLarge(funcIndex: i32, offset: i32): void { note(1, funcIndex, offset); }
+export function notCompiled(id: i32, offset: i32): void { note(2, id, offset); }
+export function loopsTooLarge(offset: i32): void { note(3, 0, offset); }
+`,
   "base/numbers.ts": `
 @inline export function unsigned(bits: i32): f64 { return <f64>(<u32>bits); }
 @inline export function isBelow(x: i32, y: i32): bool { return <u32>x < <u32>y; }

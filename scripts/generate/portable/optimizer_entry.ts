@@ -27,6 +27,16 @@ export function renewOptimizer(): void {
   workspace = new OptimizerWorkspace();
 }
 
+/** The function, and the address of its record as it is now. */
+export function currentFunction(): IrFunction {
+  return f;
+}
+
+export function describeFunction(): usize {
+  describe();
+  return changetype<usize>(HEAD);
+}
+
 export function observe(on: bool): void {
   observed = on;
 }

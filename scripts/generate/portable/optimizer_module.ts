@@ -115,6 +115,11 @@ export class OptimizerModule {
     this.#column(COLUMNS.length, f.vectors, bytes).set(f.vectors.subarray(0, bytes));
   }
 
+  /** Takes the function that the instance has translated, with the record at address `record`. */
+  adopt(record: number): void {
+    this.#record = record;
+  }
+
   /** Runs the passes; see {@linkcode optionBits}. */
   run(bits: number): void {
     this.#exports.run(bits);

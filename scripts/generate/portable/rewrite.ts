@@ -198,7 +198,7 @@ class Rewriter {
     if (ts.isForOfStatement(node)) return this.#forOf(node);
     if (ts.isExpressionStatement(node)) return this.#exchange(node.expression);
     // Nothing catches an exception: it is a fault of the compiler, which ends.
-    if (ts.isThrowStatement(node)) return `throw new Error("");`;
+    if (ts.isThrowStatement(node)) return this.#throw(node);
     if (ts.isReturnStatement(node) && node.expression !== undefined && this.#isVoid(node.expression)) {
       return `{ ${this.render(node.expression)}; return; }`;
     }
@@ -214,6 +214,12 @@ class Rewriter {
     const values = right.elements.map((value, k) => `${names[k]} = ${this.render(value)}`);
     const targets = left.elements.map((target, k) => `${this.render(target)} = ${names[k]};`);
     return `{ const ${values.join(", ")}; ${targets.join(" ")} }`;
+  }
+
+  /** The end of the compiler; a function that makes the error notes the failure instead. */
+  #throw({ expression }: ts.ThrowStatement): string {
+    const end = `throw new Error("");`;
+    return ts.isCallExpression(expression) ? `{ ${this.render(expression)}; ${end} }` : end;
   }
 
   #isVoid(node: ts.Expression): boolean {
@@ -421,7 +427,11 @@ class Rewriter {
   #namedType(node: ts.TypeReferenceNode): string | undefined {
     const name = node.typeName.getText(this.#source);
     const plain = name === "ReadonlyMap" ? "Map" : name === "ReadonlySet" ? "Set" : undefined;
-    if (plain === undefined) return undefined;
+    if (plain === undefined) {
+      // Another name of `number`.
+      const { flags } = this.#context.checker.getTypeFromTypeNode(node);
+      return (flags & ts.TypeFlags.Number) !== 0 && !NUMBER_TYPES.has(name) ? "i32" : undefined;
+    }
     return `${plain}<${node.typeArguments?.map((type) => this.render(type)).join(", ")}>`;
   }
 

@@ -166,6 +166,18 @@ const CASES: readonly Case[] = [
     text: 'function f(a: i32): void { if (a < 0) throw new Error(""); }',
   },
   {
+    name: "a failure that a function makes is noted by it",
+    source:
+      "function g(at: number): Error { return new Error(); }\nfunction f(a: number): void { if (a < 0) throw g(a); }",
+    text: "function g(at: i32): Error { return new Error(); }\n" +
+      'function f(a: i32): void { if (a < 0) { g(a); throw new Error(""); } }',
+  },
+  {
+    name: "another name of number is an integer, too",
+    source: "type Id = number;\nfunction f(a: Id, b: readonly Id[]): Id { return a + b[0]; }",
+    text: "type Id = i32;\nfunction f(a: i32, b: i32[]): i32 { return a + b[0]; }",
+  },
+  {
     name: "an interface of data is a class, and one with an implementation another name of it",
     source: "interface Mine { readonly n: number; box: Box }\ninterface Filled { n: number }",
     text: "class Mine { n: i32 = 0; box: Box = changetype<Box>(0); }\n" +
@@ -319,4 +331,5 @@ Deno.test("rewriting: values without a counterpart have no text", () => {
   assert.equal(constantText("X", 4294967296, true), "export const X: f64 = 4294967296.0;");
   assert.equal(constantText("X", 0xffffffff, false), "const X: i32 = -1;");
   assert.equal(constantText("X", true, false), "const X: bool = true;");
+  assert.equal(constantText("X", Int16Array.of(-1, 2), false), "const X: StaticArray<i16> = [-1, 2];");
 });

@@ -1,0 +1,78 @@
+/**
+ * The entry of translation as WebAssembly, in AssemblyScript. The module holds the description of a module and its
+ * bodies; functions are translated into the function of the optimizer (optimizer_entry.ts), which can run at once.
+ *
+ *     reserveModule(words, bytes)  makes room for a description (translate/module_description.ts) and bodies; the
+ *                                  description's address, and bodiesAddress() that of the bodies
+ *     openModule()   reads the description
+ *     translate(k)   translates defined function k and returns the address of the function's record
+ *     failed(n)      after a trap: the failure (translate/failures.ts), its subject, its offset
+ *     inlineSite(n, field), inlineSites()   the inlined calls of the function
+ *     chosen(n)      how often each optimization was applied
+ */
+export const TRANSLATOR_ENTRY = `
+import { ModuleFacts } from "./translate/module_facts";
+import { DescriptionReader, readBodies, readModuleFacts } from "./translate/module_description";
+import { ValidBodies, ValidBodyTranslator } from "./translate/valid_body";
+import { failure, failureAt, failureSubject, forgetFailure } from "./translate/failures";
+import { currentFunction, describeFunction } from "./optimizer_entry";
+
+let words: Int32Array = new Int32Array(0);
+let bytes: Uint8Array = new Uint8Array(0);
+let facts: ModuleFacts = changetype<ModuleFacts>(0);
+let bodies: ValidBodies = changetype<ValidBodies>(0);
+let translator: ValidBodyTranslator = new ValidBodyTranslator();
+
+export function renewTranslator(): void {
+  words = new Int32Array(0);
+  bytes = new Uint8Array(0);
+  translator = new ValidBodyTranslator();
+  forgetFailure();
+}
+
+export function reserveModule(wordCount: i32, byteCount: i32): usize {
+  words = new Int32Array(wordCount);
+  bytes = new Uint8Array(byteCount);
+  return words.dataStart;
+}
+
+export function bodiesAddress(): usize {
+  return bytes.dataStart;
+}
+
+export function openModule(): void {
+  const reader = new DescriptionReader(words);
+  facts = readModuleFacts(reader);
+  bodies = readBodies(reader, bytes);
+}
+
+export function translate(k: i32): usize {
+  translator.translate(facts, bodies, k, currentFunction());
+  return describeFunction();
+}
+
+export function failed(n: i32): i32 {
+  return n == 0 ? failure : n == 1 ? failureSubject : failureAt;
+}
+
+export function inlineSites(): i32 {
+  return currentFunction().inlineSites.length;
+}
+
+export function inlineSite(n: i32, field: i32): i32 {
+  const site = currentFunction().inlineSites[n];
+  return field == 0 ? site.parent : field == 1 ? site.callPos : site.funcIndex;
+}
+
+export function chosen(n: i32): i32 {
+  const counts = translator.counts;
+  switch (n) {
+    case 0: return counts.inlined;
+    case 1: return counts.inlinedLoops;
+    case 2: return counts.callFree;
+    case 3: return counts.knownTables;
+    case 4: return counts.untypedTables;
+    default: return counts.ownRecords;
+  }
+}
+`;
