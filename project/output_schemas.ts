@@ -212,7 +212,8 @@ const DATA: { readonly [command: string]: object } = {
     registry: text,
     created: flag,
     url: text,
-  }, ["created", "url"]),
+    page: text,
+  }, ["created", "url", "page"]),
   "plugin.yank": record({
     package: id,
     version,

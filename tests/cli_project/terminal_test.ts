@@ -105,23 +105,26 @@ terminalTest("input before the question does not answer it", async (project, add
   assert.equal(project.read("waft-lock.json"), undefined);
 });
 
-terminalTest("a person selects: unselected authorities are denied", async (project, address) => {
-  const run = await waftTyped(
-    add(address),
-    [
-      ["Allow github.com/acme/store?", KEY.up.repeat(2) + KEY.enter],
-      ["Allow which?", KEY.space + KEY.enter],
-      ["directory of this machine", KEY.enter],
-    ],
-    project.root,
-    project.home,
-  );
-  assert.equal(run.code, 0, run.out);
-  const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
-  assert.deepEqual([lock.plugins[STORE].grants, lock.plugins[STORE].denied], [{
-    "fs.write": { roots: { "/store": "./store" } },
-  }, ["random"]]);
-});
+terminalTest(
+  "a person selects: required authorities are selected already, others are denied",
+  async (project, address) => {
+    const run = await waftTyped(
+      add(address),
+      [
+        ["Allow github.com/acme/store?", KEY.up.repeat(2) + KEY.enter],
+        ["Allow which?", KEY.enter],
+        ["directory of this machine", KEY.enter],
+      ],
+      project.root,
+      project.home,
+    );
+    assert.equal(run.code, 0, run.out);
+    const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
+    assert.deepEqual([lock.plugins[STORE].grants, lock.plugins[STORE].denied], [{
+      "fs.write": { roots: { "/store": "./store" } },
+    }, ["random"]]);
+  },
+);
 
 terminalTest("no prompt without a terminal, in CI, with --no-input or --json", async (project, address) => {
   const piped = await waft(add(address), project.root, project.home);
@@ -198,3 +201,104 @@ terminalTest("init asks for a plugin and makes one that can be published", async
   assert.equal(published.code, 0, published.err);
   assert.match(published.out, /github\.com\/ada\/greeter 0\.1\.0/);
 }, "");
+
+/** Adds a second plugin to the registry of a test, served beside the first. */
+async function withBell(work: (address: string) => Promise<void>): Promise<void> {
+  const fake = await registry();
+  await fake.publish(
+    [definition("github.com/acme/bell", "1.0.0", {
+      authorities: [{ name: "random", mode: "required", reason: "Chooses a sound." }],
+    })],
+    "github.com/acme",
+    assemble(`(module (import "waft:random@1" "fill" (func (param i32 i32) (result i32))) (memory 1))`),
+  );
+  try {
+    await work(await fake.listen());
+  } finally {
+    await fake.close();
+  }
+}
+const BOTH = ["add", "github.com/acme/bell", STORE, "--registry"];
+
+terminalTest(
+  "several plugins begin with one summary, and can be allowed together",
+  (project) =>
+    withBell(async (address) => {
+      const run = await waftTyped(
+        [...BOTH, address],
+        [
+          ["Allow github.com/acme/bell?", KEY.up.repeat(3) + KEY.enter],
+          ["directory of this machine", KEY.enter],
+        ],
+        project.root,
+        project.home,
+      );
+      assert.equal(run.code, 0, run.out);
+      const shown = stripVTControlCharacters(run.out);
+      assert.match(
+        shown,
+        /2 plugins need a review:\r?\n *github\.com\/acme\/bell +1\.0\.0 +random +required\r?\n *github\.com\/acme\/store +1\.0\.0 +fs\.write \/store=\.\/store +required\r?\n +random +optional/,
+      );
+      const lock = JSON.parse(project.read("waft-lock.json")!) as Lockfile;
+      assert.deepEqual(Object.keys(lock.plugins[STORE].grants), ["fs.write", "random"]);
+    }),
+);
+
+terminalTest(
+  "a refused plugin keeps the answers before it until that is confirmed",
+  (project) =>
+    withBell(async (address) => {
+      const allow: [string, string] = ["Allow github.com/acme/bell?", KEY.up.repeat(2) + KEY.enter];
+      const dropped = await waftTyped(
+        [...BOTH, address],
+        [allow, ["Allow github.com/acme/store?", KEY.enter], ["Drop the answers", KEY.enter]],
+        project.root,
+        project.home,
+      );
+      assert.equal(dropped.code, 4, dropped.out);
+      assert.equal(project.read("waft-lock.json"), undefined);
+      const kept = await waftTyped(
+        [...BOTH, address],
+        [
+          allow,
+          ["Allow github.com/acme/store?", KEY.enter],
+          ["Drop the answers about github.com/acme/bell", KEY.down + KEY.enter],
+          ["Allow github.com/acme/store?", KEY.up.repeat(3) + KEY.enter],
+          ["directory of this machine", KEY.enter],
+        ],
+        project.root,
+        project.home,
+      );
+      assert.equal(kept.code, 0, kept.out);
+    }),
+);
+
+terminalTest(
+  "a word is searched in the registry; nothing is chosen without a question",
+  (project) =>
+    withBell(async (address) => {
+      const run = await waftTyped(
+        ["add", "bell", "--registry", address, "--allow-requested"],
+        [["Which plugin is", KEY.up + KEY.enter]],
+        project.root,
+        project.home,
+      );
+      assert.equal(run.code, 0, run.out);
+      assert.match(project.read("waft.json")!, /"github\.com\/acme\/bell"/);
+      const none = await waftTyped(
+        ["add", "store", "--registry", address],
+        [["Which plugin is", KEY.enter]],
+        project.root,
+        project.home,
+      );
+      assert.equal(none.code, 2, none.out);
+      const piped = await waft(["add", "store", "--registry", address], project.root, project.home);
+      assert.equal(piped.code, 2);
+      assert.match(
+        piped.err,
+        /usage\.plugin-id: "store" is not a plugin id\n {2}help: the registry has github\.com\/acme\/store/,
+      );
+      const offline = await waft(["add", "store", "--offline", "--registry", address], project.root, project.home);
+      assert.match(offline.err, /usage\.plugin-id: "store" is not a plugin id: /);
+    }),
+);

@@ -160,6 +160,7 @@ Deno.test("abuse: names that hide, reorder or imitate are shown unambiguously", 
     direct: true,
     beforeRequests: [],
     reach: {},
+    following: [],
   };
   const text = reviewText(request, palette(false), 3_600_000);
   // deno-lint-ignore no-control-regex -- control characters must not be there

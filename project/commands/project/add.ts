@@ -5,11 +5,35 @@
 import type { Command } from "commander";
 import process from "node:process";
 import { addDecisionOptions, changeDecisions, type DecisionOptions, mayReport } from "./decision_flags.ts";
-import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+import type { OpsContext } from "../../packages/context.ts";
+import { addGlobalOptions, type CommandEnvironment, type GlobalFlags, runCommand } from "./project_command.ts";
 
 interface AddFlags extends GlobalFlags, DecisionOptions {
   readonly exact?: boolean;
   readonly wasi?: string;
+}
+
+/**
+ * The ids to add. A word that is no id is searched in the registry, and the user chooses among the results; without a
+ * terminal it is a failure that lists them.
+ */
+async function chosenIds(
+  env: CommandEnvironment,
+  context: OpsContext,
+  specs: readonly string[],
+): Promise<readonly string[]> {
+  const isWord = (spec: string) => /^[^./@][^/@]*$/.test(spec);
+  if (!specs.some(isWord)) return specs;
+  const { idFor } = await import("../../ops/project/find_ids.ts");
+  const chosen: string[] = [];
+  for (const spec of specs) {
+    if (!isWord(spec)) chosen.push(spec);
+    else {
+      const choose = env.interactive ? (await import("./choose_id.ts")).chooseId : undefined;
+      chosen.push(await idFor(context, spec, choose));
+    }
+  }
+  return chosen;
 }
 
 /** Adds `add`. */
@@ -18,7 +42,10 @@ export function addCommand(program: Command): void {
     .description(
       "Add plugins after a review of their authorities; without arguments, update the lockfile to match waft.json.",
     )
-    .argument("[plugins...]", "<id>, <id>@<range>, or a directory of the project such as ./plugins/kv")
+    .argument(
+      "[plugins...]",
+      "<id>, <id>@<range>, a word to search for, or a directory of the project such as ./plugins/kv",
+    )
     .option("--exact", "Write the exact version into waft.json")
     .option("--wasi <groups>", "WASI groups that guests may use: all, none, or some of args,clock,env,fs,random,stdio");
   addGlobalOptions(addDecisionOptions(command)).action((specs: string[], flags: AddFlags) =>
@@ -26,10 +53,12 @@ export function addCommand(program: Command): void {
       const { addPlugins } = await import("../../ops/project/add.ts");
       const { changeOutcome } = await import("./change_output.ts");
       const { parseWasiGroups } = await import("../../definitions/wasi_groups.ts");
-      const decisions = await changeDecisions(env, flags, ["add", ...specs]);
-      const result = await addPlugins(await env.context({ inspect: true }), {
+      const context = await env.context({ inspect: true });
+      const chosen = await chosenIds(env, context, specs);
+      const decisions = await changeDecisions(env, flags, ["add", ...chosen]);
+      const result = await addPlugins(context, {
         ...decisions,
-        specs,
+        specs: chosen,
         directory: process.cwd(),
         exact: flags.exact === true,
         report: mayReport(flags, process.env),

@@ -5,12 +5,13 @@
  */
 import { EXIT } from "../../base/diagnostic.ts";
 import type { JsonObject } from "../../base/json_read.ts";
-import { describeScope, findAuthority } from "../../definitions/authorities.ts";
+import { describeScope, findAuthority, fullGrant } from "../../definitions/authorities.ts";
 import { type AuthorityRequest, type DefinedWorld, type Definition, scopeOf } from "../../definitions/definition.ts";
 import { newImports, worldRows } from "../../definitions/world_rows.ts";
 import type { Change } from "../../ops/project/changes.ts";
 import type { ChangeResult } from "../../ops/project/change.ts";
 import type { ReviewRequest } from "../../ops/project/decide.ts";
+import type { PreparedPlugin } from "../../ops/project/prepare.ts";
 import { layoutTable, type Palette, safe, safeProse, wrapLine } from "../../base/terminal.ts";
 import type { CommandEnvironment, GlobalFlags, Outcome } from "./project_command.ts";
 
@@ -109,6 +110,18 @@ export function changeOutcome(
     text: changeText(result, env, flags, tellsPassed),
     ...(result.cancelled ? { exitCode: EXIT.review } : {}),
   };
+}
+
+/** The requests of several plugins, a line for each authority, before their reviews. */
+export function summaryText(plugins: readonly PreparedPlugin[], colors: Palette, columns?: number): string {
+  const rows = plugins.flatMap(({ id, release, definition }) => {
+    const requests = definition.authorities.length === 0 ? [["requests nothing"]] : definition.authorities.map((a) => [
+      `${a.name} ${describeScope(fullGrant(findAuthority(a.name)!.scope, scopeOf(a)))}`.trim(),
+      a.mode,
+    ]);
+    return requests.map((request, k) => [k === 0 ? colors.bold(id) : "", k === 0 ? release.version : "", ...request]);
+  });
+  return [`${plugins.length} plugins need a review:`, ...layoutTable(rows, columns), ""].join("\n");
 }
 
 /** The header and requests of one review, formatted for a terminal of `columns`. */

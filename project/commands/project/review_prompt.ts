@@ -2,9 +2,11 @@
  * The review prompt at a terminal.
  *
  * Input: review requests. Output: the user's decisions. Pending input is discarded before each question, so earlier
- * typing or pasting cannot answer it; the default is to allow nothing. Loaded only for an open question.
+ * typing or pasting cannot answer it; the default is to allow nothing. Several plugins begin with one summary, and can
+ * be allowed together; when one is refused, the answers before it are kept until that is confirmed. Loaded only for an
+ * open question.
  */
-import { cancel, isCancel, log, multiselect, select, text } from "@clack/prompts";
+import { cancel, confirm, isCancel, log, multiselect, select, text } from "@clack/prompts";
 import process from "node:process";
 import { findAuthority, fullGrant } from "../../definitions/authorities.ts";
 import { type AuthorityRequest, scopeOf } from "../../definitions/definition.ts";
@@ -14,22 +16,38 @@ import { grantFrom } from "../../ops/project/decide.ts";
 import { escapeHostile } from "../../base/diagnostic.ts";
 import { type Palette, safeHint, safeProse } from "../../base/terminal.ts";
 import { drainInput, showWhole } from "../terminal_input.ts";
-import { explainAuthorities, reviewText } from "./change_output.ts";
+import { explainAuthorities, reviewText, summaryText } from "./change_output.ts";
 
 const output = process.stderr;
 
 /** A decider that asks at the terminal. */
 export function promptDecider(colors: Palette): Decider {
+  /** Plugins that are decided, and those that are allowed everything together with an earlier one. */
+  const decided: string[] = [];
+  const together = new Set<string>();
   return async (request) => {
+    const all = [request.plugin, ...request.following];
+    if (decided.length === 0 && all.length > 1) await showWhole(summaryText(all, colors, output.columns));
     await showWhole(reviewText(request, colors, Date.now(), output.columns));
     for (;;) {
       await drainInput();
+      if (together.has(request.plugin.id)) {
+        const decision = await withScopes(request, request.plugin.definition.authorities);
+        if (decision !== undefined) {
+          decided.push(request.plugin.id);
+          return decision;
+        }
+        together.clear();
+      }
       const needed = request.plugin.definition.authorities.some((a) => a.mode === "required");
       const answer = await select({
         message: `Allow ${request.plugin.id}?`,
         output,
         initialValue: "cancel",
         options: [
+          ...(all.length > 1
+            ? [{ value: "together", label: `everything that all ${all.length} plugins request` }]
+            : []),
           { value: "all", label: "everything that it requests" },
           ...(request.plugin.definition.authorities.length > 1 ? [{ value: "select", label: "select" }] : []),
           ...(needed || request.plugin.definition.authorities.length === 0
@@ -40,6 +58,7 @@ export function promptDecider(colors: Palette): Decider {
         ],
       });
       if (isCancel(answer) || answer === "cancel") {
+        if (decided.length > 0 && !await confirmsDropping(decided)) continue;
         cancel("Nothing was changed.", { output });
         return undefined;
       }
@@ -47,15 +66,33 @@ export function promptDecider(colors: Palette): Decider {
         process.stderr.write(`${explainAuthorities(request.plugin.definition.authorities, output.columns)}\n`);
         continue;
       }
-      const chosen = answer === "all"
+      if (answer === "together") { for (const { id } of all) together.add(id); }
+      const chosen = answer === "all" || answer === "together"
         ? request.plugin.definition.authorities
         : answer === "none"
         ? []
         : await chooseAuthorities(request);
       const decision = chosen === undefined ? undefined : await withScopes(request, chosen);
-      if (decision !== undefined) return decision;
+      if (decision !== undefined) {
+        decided.push(request.plugin.id);
+        return decision;
+      }
+      together.clear();
     }
   };
+}
+
+/** Asks whether the answers about earlier plugins are to be dropped, too. */
+async function confirmsDropping(decided: readonly string[]): Promise<boolean> {
+  await drainInput();
+  const answer = await confirm({
+    message: `Drop the answers about ${decided.join(", ")}, too?`,
+    output,
+    active: "yes, change nothing",
+    inactive: "no, back to the review",
+    initialValue: true,
+  });
+  return isCancel(answer) || answer;
 }
 
 /** Asks which authorities are granted, until all that the plugin requires are among them. */
@@ -76,6 +113,7 @@ async function askAuthorities(authorities: readonly AuthorityRequest[]): Promise
     message: "Allow which? (space selects, enter confirms)",
     output,
     required: false,
+    initialValues: authorities.filter((a) => a.mode === "required").map((a) => a.name),
     options: authorities.map((a) => ({
       value: a.name,
       label: a.name,

@@ -90,8 +90,8 @@ export function publishText(p: PublishResult, { colors, columns }: TextOutput): 
     p.dryRun
       ? "Nothing was published (--dry-run)."
       : p.created === true
-      ? `Published: ${p.url}`
-      : "The registry already had this version.",
+      ? `Published: ${p.page}`
+      : `The registry already had this version: ${p.page}`,
   );
   return lines.join("\n");
 }

@@ -37,6 +37,8 @@ export interface ReviewRequest {
   /** The world of the component at the last review. */
   readonly beforeWorld?: DefinedWorld;
   readonly reach: { readonly [provider: string]: { readonly [name: string]: JsonObject } };
+  /** The plugins of the same change whose reviews follow, as far as they are known before this one is decided. */
+  readonly following: readonly PreparedPlugin[];
 }
 
 /** A reviewer's decision: every requested authority is in one of the two sets. */
@@ -45,11 +47,16 @@ export interface Decision {
   readonly denied: readonly string[];
 }
 
-/**
- * Returns the decision, or undefined when the review was cancelled. Throws when no prompt is possible and flags leave a
- * decision open.
- */
-export type Decider = (request: ReviewRequest) => Promise<Decision | undefined>;
+/** Decides reviews. */
+export interface Decider {
+  /**
+   * Returns the decision, or undefined when the review was cancelled. Throws when no prompt is possible and flags leave
+   * a decision open.
+   */
+  (request: ReviewRequest): Promise<Decision | undefined>;
+  /** Called for each plugin before the first review. Throws when its decision is sure to fail. */
+  readonly check?: (plugin: PreparedPlugin) => void;
+}
 
 /**
  * Asks for every plugin that needs a review; returns false when a review was cancelled. Updates the plugins in place.
@@ -64,6 +71,12 @@ export async function decideAll(
   asked: ReadonlySet<string> = new Set(),
 ): Promise<boolean> {
   const open: ReviewNeeded[] = [];
+  if (decider.check !== undefined) {
+    for (const id of prepared.order) {
+      const plugin = prepared.plugins[id];
+      if (reasonsFor(id, prepared, previous, asked).length > 0) decider.check(plugin);
+    }
+  }
   for (const request of reviewRequests(prepared, previous, requirements, asked)) {
     const decision = await decider(request).catch((error) => {
       if (!(error instanceof ReviewNeeded)) throw error;
@@ -85,18 +98,14 @@ function* reviewRequests(
   requirements: { readonly [id: string]: string },
   asked: ReadonlySet<string> = new Set(),
 ): Generator<ReviewRequest> {
-  for (const id of prepared.order) {
+  for (const [k, id] of prepared.order.entries()) {
     const plugin = prepared.plugins[id];
     const before = previous.reviewed.get(id);
-    const reasons = [...reviewReasons(id, plugin, prepared.packages[plugin.package], prepared.plugins, before)];
-    if (asked.has(id)) reasons.push({ rule: "asked", text: "a review was requested" });
-    const undecided = plugin.definition.authorities.some((a) =>
-      !(a.name in plugin.grants) && !plugin.denied.includes(a.name)
-    );
-    if (reasons.length === 0 && undecided) {
-      reasons.push({ rule: "wider-request", text: "some of its requests were never decided" });
-    }
+    const reasons = reasonsFor(id, prepared, previous, asked);
     if (reasons.length === 0) continue;
+    const following = prepared.order.slice(k + 1).filter((other) =>
+      reasonsFor(other, prepared, previous, asked).length > 0
+    );
     yield {
       plugin,
       reasons,
@@ -106,8 +115,29 @@ function* reviewRequests(
       beforeRequests: before?.plugin.definition.authorities ?? [],
       ...worldBefore(before),
       reach: reachOf(id, prepared.plugins),
+      following: following.map((other) => prepared.plugins[other]),
     };
   }
+}
+
+/** Why a plugin needs a review, given the decisions so far; none if it needs no review. */
+function reasonsFor(
+  id: string,
+  prepared: Prepared,
+  previous: Previous,
+  asked: ReadonlySet<string>,
+): ReviewReason[] {
+  const plugin = prepared.plugins[id];
+  const before = previous.reviewed.get(id);
+  const reasons = [...reviewReasons(id, plugin, prepared.packages[plugin.package], prepared.plugins, before)];
+  if (asked.has(id)) reasons.push({ rule: "asked", text: "a review was requested" });
+  const undecided = plugin.definition.authorities.some((a) =>
+    !(a.name in plugin.grants) && !plugin.denied.includes(a.name)
+  );
+  if (reasons.length === 0 && undecided) {
+    reasons.push({ rule: "wider-request", text: "some of its requests were never decided" });
+  }
+  return reasons;
 }
 
 function worldBefore(before: Reviewed | undefined): { readonly beforeWorld?: DefinedWorld } {
@@ -139,7 +169,7 @@ export function deciderFromFlags(
 ): { decide: Decider; unused: () => string[] } {
   const allow = flags.allow.map((text) => parseRule(text, "--allow"));
   const deny = flags.deny.map((text) => parseRule(text, "--deny"));
-  const decide: Decider = async (request) => {
+  const decide = async (request: ReviewRequest): Promise<Decision | undefined> => {
     const { plugin } = request;
     const grants = Object.create(null) as { [name: string]: JsonObject };
     const denied: string[] = [];
@@ -171,7 +201,17 @@ export function deciderFromFlags(
     if (otherwise !== undefined) return await otherwise(request);
     throw new ReviewNeeded(request, open, flags.command, { grants, denied });
   };
-  return { decide, unused: () => [...allow, ...deny].filter((r) => !r.used).map((r) => r.text) };
+  /** A denial with which a plugin would never run fails before anything is asked. */
+  const check = ({ id, definition }: PreparedPlugin): void => {
+    for (const request of definition.authorities) {
+      const denies = match(deny, id, request.name);
+      if (denies !== undefined) requireOptional(request, id, denies.text);
+    }
+  };
+  return {
+    decide: Object.assign(decide, { check }),
+    unused: () => [...allow, ...deny].filter((r) => !r.used).map((r) => r.text),
+  };
 }
 
 /** Throws for a denial with which the plugin would never run. */

@@ -11,6 +11,7 @@ import type { Lockfile } from "../../lockfile/lock_schema.ts";
 import { addPlugins } from "./add.ts";
 import { changeProject, type ChangeRequest } from "./change.ts";
 import { type Decider, deciderFromFlags, type ReviewRequest } from "./decide.ts";
+import type { PreparedPlugin } from "./prepare.ts";
 
 const flags = (allow: string[], deny: string[] = [], allowRequested = false): Decider =>
   deciderFromFlags({ allow, deny, allowRequested, command: "waft add" }).decide;
@@ -224,5 +225,10 @@ decideTest(
           error.message.includes(`usage.required: --deny ${rule}: ${KV} requires ${name} and never runs without it`),
       );
     }
+    // Before the first plugin is asked about, in whichever order they come.
+    const { decide } = deciderFromFlags({ allow: [], deny: [name], allowRequested: false, command: "waft add" });
+    const plugin = { id: KV, definition: kvDefinition("1.2.0") } as PreparedPlugin;
+    assert.throws(() => decide.check!(plugin), /requires .* and never runs without it/);
+    decide.check!({ ...plugin, definition: codecDefinition("2.0.0") } as PreparedPlugin);
   },
 );

@@ -42,6 +42,8 @@ export interface PublishResult {
   readonly registry: string;
   readonly created?: boolean;
   readonly url?: string;
+  /** The address of the version's page. */
+  readonly page?: string;
 }
 
 /** Checks and publishes. */
@@ -111,7 +113,8 @@ export async function publishPackage(context: OpsContext, request: PublishReques
   if (request.dryRun) return result;
   if (context.offline) throw fail("registry.offline", "publishing needs the network, and --offline forbids it");
   const { created, url } = await registry.publish(opened.id, version, archive);
-  return { ...result, created, url };
+  const page = `${registry.name}/plugins/${opened.id.replaceAll("/", ":")}/v/${encodeURIComponent(version)}`;
+  return { ...result, created, url, page };
 }
 
 function taggedVersion(git: GitState | undefined): string {
