@@ -101,6 +101,8 @@ const PERMITTED: Readonly<Record<string, readonly [number, number]>> = {
   pkey_free: [331, 290],
   futex_waitv: [449, 449],
   recvfrom: [45, 207],
+  fsync: [74, 82],
+  fdatasync: [75, 83],
 };
 
 /** Calls with paths: runtimes look for optional files, which do not exist for this process. */

@@ -2,7 +2,7 @@
  * Loads all code that a runner may need later. In: the options of its engine. Out: nothing. Invariant: afterwards
  * the engine opens no module, library or file any more, so the process can be confined.
  */
-import { type Engine, type EngineOptions, NewEngine } from "../api/engine.ts";
+import { type Engine, type EngineOptions, Memory, NewEngine } from "../api/engine.ts";
 import { inNextTurn } from "../host/clocks.ts";
 import { currentHost } from "../host/current.ts";
 import { LateModule } from "../host/late_module.ts";
@@ -34,6 +34,7 @@ function run(engine: Engine): void {
   const { interruptible, fuel } = engine;
   const limits = { ...(interruptible ? { deadline: 1e6, processorTime: 1e6 } : {}), ...(fuel ? { fuel: 1e6 } : {}) };
   instance.call(limits, "run", 3);
+  if (instance.exports["memory"] instanceof Memory) void instance.exports["memory"].buffer; // lent by a library of its own
   instance.close();
 }
 

@@ -8,11 +8,23 @@ const EMPTY = new Uint8Array(0);
 function read(bytes: number): Uint8Array {
   const all = new Uint8Array(bytes);
   for (let at = 0; at < bytes;) {
-    const count = readSync(0, all, at, bytes - at, null);
+    const count = attempt(() => readSync(0, all, at, bytes - at, null));
     if (count === 0) process.exit(0);
     at += count;
   }
   return all;
+}
+
+/** The result of a system call that is repeated while a pipe is not ready. */
+function attempt(call: () => number): number {
+  for (;;) {
+    try {
+      return call();
+    } catch (error) {
+      if ((error as { code?: string }).code !== "EAGAIN") process.exit(0);
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
+    }
+  }
 }
 
 function request(): { kind: number; id: number; payload: Uint8Array } {
@@ -25,13 +37,7 @@ function send(kind: number, id: number, payload: Uint8Array = EMPTY, subject = 0
   const view = new DataView(message.buffer);
   [length, kind, id, subject].forEach((word, k) => view.setUint32(4 * k, word, true));
   message.set(payload, 16);
-  for (let at = 0; at < message.length;) {
-    try {
-      at += writeSync(1, message, at);
-    } catch (error) {
-      if ((error as { code?: string }).code !== "EAGAIN") process.exit(0);
-    }
-  }
+  for (let at = 0; at < message.length;) at += attempt(() => writeSync(1, message, at));
 }
 
 const text = (value: string) => new TextEncoder().encode(value);
