@@ -24,7 +24,7 @@ function vector(t: Translation, op: number, shape: number, a: number, b = 0, c =
 }
 
 /** The shape that a mnemonic begins with. */
-function shapeOf(mnemonic: string): number {
+function shapeNamed(mnemonic: string): number {
   return Math.max(0, SHAPE_NAMES.indexOf(mnemonic.slice(0, 5) as (typeof SHAPE_NAMES)[number]));
 }
 
@@ -262,7 +262,7 @@ function formOf({ prefix, mnemonic, params, ir }: OpcodeRow): VectorForm | undef
   const named = NAMED[mnemonic];
   if (named !== undefined) return named;
   const name = mnemonic.slice(mnemonic.indexOf(".") + 1);
-  const shape = shapeOf(mnemonic);
+  const shape = shapeNamed(mnemonic);
   const op = (ir ?? RELAXED[name]) as OpName | undefined;
   if (op !== undefined) return directForm(op, shape, params?.length ?? 0);
   if (name === "shl" || name === "shr_s" || name === "shr_u") {
@@ -274,7 +274,7 @@ function formOf({ prefix, mnemonic, params, ir }: OpcodeRow): VectorForm | undef
   if (name === "replace_lane") return { form: REPLACE, shape };
   const truncation = /trunc_(?:sat_)?(f32x4|f64x2)_([su])/.exec(name);
   if (truncation === null) throw new Error(`No translation of ${mnemonic}`);
-  return { form: UNARY, op: truncation[2] === "s" ? "VTRUNC_SAT_S" : "VTRUNC_SAT_U", shape: shapeOf(truncation[1]) };
+  return { form: UNARY, op: truncation[2] === "s" ? "VTRUNC_SAT_S" : "VTRUNC_SAT_U", shape: shapeNamed(truncation[1]) };
 }
 
 /** The form of a row that is one operation of `count` operands. */

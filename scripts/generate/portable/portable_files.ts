@@ -215,7 +215,7 @@ export const HOST_ONLY: Readonly<Record<string, readonly string[]>> = {
   "translate/fuel_prices.ts": ["column"],
   "translate/imitated_nans.ts": ["rulesOf"],
   "translate/instructions.ts": ["topicOf"],
-  "translate/vector.ts": ["shapeOf", "formOf", "directForm", "VectorForm"],
+  "translate/vector.ts": ["shapeNamed", "formOf", "directForm", "VectorForm"],
   "optimize/passes.ts": ["optimize", "passOptions"],
   "regalloc/allocator_options.ts": ["allocatorOptions", "countApplications"],
   "regalloc/allocate.ts": ["allocateRegisters"],
