@@ -11,6 +11,7 @@ import { Emitter } from "../codegen/emitter.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { VCode } from "../codegen/vcode.ts";
+import { unsigned } from "../base/numbers.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
 import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
@@ -276,7 +277,7 @@ function emitInstruction(e: Emission, i: number, op: number): void {
     }
     case P.ADD_CONSTANT: {
       const o = v.firstOperand[i];
-      e.asm.addConstant(e.register(o), e.register(o + 1), v.disp[i] >>> 0, SCRATCH);
+      e.asm.addConstant(e.register(o), e.register(o + 1), unsigned(v.disp[i]), SCRATCH);
       break;
     }
     case P.MUL:

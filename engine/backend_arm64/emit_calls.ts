@@ -16,8 +16,6 @@ import { CONTEXT_REGISTER, FUEL, LINK, MEMORY_BASE, MEMORY_LENGTH, SCRATCH, SCRA
 /** Option of an extended operand: all 64 bits. */
 const UXTX = 3;
 
-if (RECORD.CONTEXT !== RECORD.CODE + 8) throw new Error("The first two fields of a record are not a pair");
-
 /** Emits B or BL with a displacement that relocation fills in. */
 export function relative(e: Emission, row: number, kind: number, target: number): void {
   e.fixup(KIND.RELOCATION, kind, target, 0, 0);
@@ -37,7 +35,7 @@ export function loadRecordField(e: Emission, to: number, field: number): void {
 
 /** x17, x16 = code and context of the record. */
 function loadRecord(e: Emission): void {
-  e.asm.pair(X.LDP_X, SCRATCH2, SCRATCH, RECORD_REGISTER, RECORD.CODE / 8);
+  e.asm.pair(X.LDP_X, SCRATCH2, SCRATCH, RECORD_REGISTER, RECORD.CODE >> 3);
 }
 
 /** Puts the address of the record that the context embeds for import `index` into the record register. */

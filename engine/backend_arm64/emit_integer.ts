@@ -2,6 +2,7 @@
  * Emission of integer operations that take several instructions: division with its checks, bit counts, explicit bounds
  * checks.
  */
+import { highWord, lowWord, unsigned } from "../base/numbers.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { DIVISION_CHECK } from "../ir/ops.ts";
 import { TRAP } from "../base/traps.ts";
@@ -138,13 +139,13 @@ function compareLength(e: Emission, i: number, length: number, overflow: number)
     return CC.LO;
   }
   const address = e.register(v.firstOperand[i]);
-  const extent = (v.imm[i] >>> 0) + v.disp[i];
+  const extent = unsigned(v.imm[i]) + unsigned(v.disp[i]);
   const wide = (aux & 1) !== 0;
   if (extent < 0x1000) {
-    asm.rri(wide ? X.ADDS_I64 : X.ADD_I64, SCRATCH, address, extent, 0);
+    asm.rri(wide ? X.ADDS_I64 : X.ADD_I64, SCRATCH, address, lowWord(extent), 0);
   } else {
     // The extent has 33 bits at most.
-    asm.constant(SCRATCH, extent | 0, extent > 0xffffffff ? 1 : 0);
+    asm.constant(SCRATCH, lowWord(extent), highWord(extent));
     asm.rrr(wide ? X.ADDS64 : X.ADD64, SCRATCH, SCRATCH, address);
   }
   if (wide) e.branch(CC.HS, overflow);

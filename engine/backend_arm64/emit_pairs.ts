@@ -66,7 +66,8 @@ export function emitAsPair(e: Emission, row: number, t: number, base: number, in
     if (t === last.t || ((KINDS[row] & GENERAL) !== 0 && last.t === base)) return false;
   }
   asm.at -= 4;
-  const [first, second] = index < last.index ? [t, last.t] : [last.t, t];
+  const isLower = index < last.index;
+  const first = isLower ? t : last.t, second = isLower ? last.t : t;
   asm.word(encode(PAIR[row], first, base, 0, second, low, 0, 0, 0));
   last.at = -1;
   return true;

@@ -10,7 +10,7 @@ import type { Emission } from "./emission.ts";
 import { emitLiteral, emitVectorConstant, LITERAL_LIMIT } from "./emit_vector.ts";
 import { emitAsPair, justStored, rememberAccess } from "./emit_pairs.ts";
 import { encode } from "./encoding.ts";
-import { constantPlan, float32Immediate, float64Immediate } from "./immediates.ts";
+import { constantWords, float32Immediate, float64Immediate } from "./immediates.ts";
 import { ROW_REGISTERS, ROW_SCALE, X } from "./instructions.ts";
 import { AUX_MODE, AUX_TRAP_SHIFT, MODE, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, MEMORY_BASE, SCRATCH, SCRATCH_VECTOR, SP, ZERO } from "./registers.ts";
@@ -185,7 +185,7 @@ export function emitFloatConstant(e: Emission, d: number, low: number, high: num
   }
   const field = double === 1 ? float64Immediate(low, high) : float32Immediate(low);
   if (field >= 0) asm.rri(X.FMOV_I_S + double, d, 0, field, 0);
-  else if (constantPlan(low, high).count <= 2 || e.v.count > LITERAL_LIMIT) {
+  else if (constantWords(low, high) <= 2 || e.v.count > LITERAL_LIMIT) {
     asm.constant(SCRATCH, low, high);
     asm.rrr(double === 1 ? X.FMOV_DX : X.FMOV_SW, d, SCRATCH, 0);
   } else emitLiteral(e, double === 1 ? X.LDR_LD : X.LDR_LS, d, e.pool(low, high, double === 1 ? 8 : 4));

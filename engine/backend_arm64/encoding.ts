@@ -3,7 +3,8 @@
  * instruction, so nothing is checked per word. Operands are register numbers 0-31 and field values as they are encoded.
  */
 import { CodeBuffer } from "../codegen/code_buffer.ts";
-import { constantPlan, PLAN } from "./immediates.ts";
+import { type f64, highWord, lowWord } from "../base/numbers.ts";
+import { ConstantPlan, PLAN, planConstant } from "./immediates.ts";
 import { ROW_BITS, ROW_C, ROW_I, ROW_I_WIDTH, ROW_K, ROW_S, X } from "./instructions.ts";
 
 /** The word of a row; fields that the row does not have must be 0. */
@@ -25,6 +26,8 @@ export function encode(
 
 /** Encodes instructions at the end of a buffer. */
 export class Assembler extends CodeBuffer {
+  readonly #plan: ConstantPlan = new ConstantPlan();
+
   /** row d, n, m */
   rrr(row: number, d: number, n: number, m: number): void {
     this.word(ROW_BITS[row] | d | (n << 5) | (m << 16));
@@ -62,7 +65,8 @@ export class Assembler extends CodeBuffer {
 
   /** mov d, value, for a 64-bit value in halves (32-bit: high = 0), in the fewest instructions. */
   constant(d: number, low: number, high: number): void {
-    const plan = constantPlan(low, high);
+    const plan = this.#plan;
+    planConstant(plan, low, high);
     if (plan.kind === PLAN.LOGICAL) {
       this.rri(X.ORR_I32 + plan.wide, d, 31, plan.field, 0);
       return;
@@ -84,16 +88,16 @@ export class Assembler extends CodeBuffer {
   /**
    * d = n + value for a value of any size; d and n may be the stack pointer. Changes `scratch` when the value is large.
    */
-  addConstant(d: number, n: number, value: number, scratch: number): void {
+  addConstant(d: number, n: number, value: f64, scratch: number): void {
     const row = value < 0 ? X.SUB_I64 : X.ADD_I64;
-    const size = Math.abs(value);
+    const size = Math.abs(value), word = lowWord(size);
     if (size < 0x1000) {
-      this.rri(row, d, n, size, 0);
+      this.rri(row, d, n, word, 0);
     } else if (size < 0x1000000) {
-      this.rri(row, d, n, size >>> 12, 1);
-      if ((size & 0xfff) !== 0) this.rri(row, d, d, size & 0xfff, 0);
+      this.rri(row, d, n, word >>> 12, 1);
+      if ((word & 0xfff) !== 0) this.rri(row, d, d, word & 0xfff, 0);
     } else {
-      this.constant(scratch, size | 0, Math.floor(size / 2 ** 32));
+      this.constant(scratch, word, highWord(size));
       this.rrri(value < 0 ? X.SUB_E64 : X.ADD_E64, d, n, scratch, 0, 3);
     }
   }

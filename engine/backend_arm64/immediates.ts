@@ -26,11 +26,10 @@ function runField(element: number, size: number): number {
   const all = size === 32 ? -1 : (1 << size) - 1;
   if (element === 0 || element === all) return -1;
   // Rotate so that the run begins at bit 0: its start is where a 1 follows a 0.
-  const rotatedRight = (x: number, n: number) => n === 0 ? x : ((x >>> n) | (x << (size - n))) & all;
   const startBits = element & ~(((element << 1) | ((element >>> (size - 1)) & 1)) & all);
   if ((startBits & (startBits - 1)) !== 0) return -1;
   const start = lowestBit(startBits);
-  const run = rotatedRight(element, start);
+  const run = start === 0 ? element : ((element >>> start) | (element << (size - start))) & all;
   const ones = 32 - Math.clz32(run);
   const imms = ((-size << 1) & 0x3f) | (ones - 1);
   return (((size - start) & (size - 1)) << 6) | imms;
@@ -71,14 +70,22 @@ export const PLAN = {
   LOGICAL: 2,
 } as const;
 
-/** The result of {@linkcode constantPlan}, valid until the next call. `count` is the number of instructions. */
-const plan = { kind: 0 as number, wide: 0, field: 0, parts: 0, count: 0 };
+/** The plan of the instructions that make a constant in a register. */
+export class ConstantPlan {
+  /** One of {@linkcode PLAN}. */
+  kind = 0;
+  /** 1: the instructions are 64 bits wide. */
+  wide = 0;
+  /** The field of the logical immediate. */
+  field = 0;
+  /** The number of parts of 16 bits. */
+  parts = 0;
+  /** The number of instructions. */
+  count = 0;
+}
 
-/**
- * The plan of the instructions that make a constant in a register. `high` is 0 for a 32-bit one, whose upper half is
- * cleared.
- */
-export function constantPlan(low: number, high: number): Readonly<typeof plan> {
+/** Makes `plan` that of a constant. `high` is 0 for a 32-bit one, whose upper half is cleared. */
+export function planConstant(plan: ConstantPlan, low: number, high: number): void {
   let zeros = 0;
   let ones = 0;
   const parts = high === 0 ? 2 : 4;
@@ -99,7 +106,13 @@ export function constantPlan(low: number, high: number): Readonly<typeof plan> {
       plan.count = 1;
     }
   }
-  return plan;
+}
+
+/** The number of instructions that make a constant; `high` as above. */
+export function constantWords(low: number, high: number): number {
+  const plan = new ConstantPlan();
+  planConstant(plan, low, high);
+  return plan.count;
 }
 
 /** The 8-bit immediate of an f32 by its bits, or −1: ±(16…31)/16 × 2^(−3…4). */

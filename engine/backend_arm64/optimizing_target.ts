@@ -2,6 +2,7 @@
  * The whole arm64 backend: the OptimizingTarget of codegen/target.ts.
  */
 import { functionBackend, type FunctionBackendParts } from "../codegen/function_backend.ts";
+import { RECORD } from "../abi/context_layout.ts";
 import { PSEUDO_BASE } from "../codegen/pseudo_ops.ts";
 import type { OptimizingTarget } from "../codegen/target.ts";
 import { disassemble, listCode } from "./disassemble.ts";
@@ -11,6 +12,7 @@ import { Arm64Selection, selectFunction } from "./select.ts";
 import { ARM64 } from "./target.ts";
 import { INSTRUCTION_ROWS } from "./instructions.ts";
 
+if (RECORD.CONTEXT !== RECORD.CODE + 8) throw new Error("The first two fields of a record are not a pair");
 if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");
 
 const PARTS: FunctionBackendParts<Arm64Selection, { emitter: Arm64Emitter; emission: Emission }> = {

@@ -10,7 +10,7 @@ import type { VCode } from "../codegen/vcode.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { OVERFLOW_ENTRY, paramRegisters, RECORD_REGISTER, resultRegisters } from "./abi.ts";
 import { markFolds } from "./folding.ts";
-import { constantPlan, isFloatImmediate } from "./immediates.ts";
+import { constantWords, isFloatImmediate } from "./immediates.ts";
 import { P } from "./machine_ops.ts";
 import { NATIVE_CLOBBERS } from "./native_builtins.ts";
 import { CALL_CLOBBERS } from "./registers.ts";
@@ -132,7 +132,7 @@ function constantCost(v: VCode, i: number): number {
   switch (v.op[i]) {
     case P.CONST_I32:
     case P.CONST_I64:
-      return constantPlan(v.imm[i], v.disp[i]).count;
+      return constantWords(v.imm[i], v.disp[i]);
     case P.CONST_F32:
     case P.CONST_F64:
       return isFloatImmediate(v.imm[i], v.disp[i], v.op[i] === P.CONST_F64) ? 1 : 2;

@@ -206,20 +206,28 @@ function resolveSecond(s: Arm64Lowering, id: number): void {
 /** The two comparisons of the AND or OR `id`. */
 function resolveChain(s: Arm64Lowering, id: number): void {
   const x = s.a[id];
-  const [first, second] = s.folded[x] === FOLD.FIRST ? [x, s.b[id]] : [s.b[id], x];
+  const isFirst = s.folded[x] === FOLD.FIRST;
+  const first = isFirst ? x : s.b[id], second = isFirst ? s.b[id] : x;
   resolveCondition(s, first, false, false);
   resolveSecond(s, second);
   const all = s.op[id] === OP.AND;
   const { cc } = s.chained;
   const condition = all ? s.compare.cc : s.compare.cc ^ 1;
   const flags = HOLDS[all ? cc ^ 1 : cc];
-  const registers = [s.compare.first, s.compare.second, s.chained.first, s.chained.second].filter((vreg) => vreg !== 0);
   const { row, imm, disp } = s.compare;
   s.compare.disp = packFirst(row, imm, disp);
   s.compare.imm = packSecond(s.chained.imm, flags, condition, s.compare.second !== 0);
   s.compare.row = s.chained.row;
   s.compare.cc = cc;
-  [s.compare.first, s.compare.second = 0, s.compare.third = 0, s.compare.fourth = 0] = registers;
+  // The first comparison has one register or two, and so has the second.
+  if (s.compare.second === 0) {
+    s.compare.second = s.chained.first;
+    s.compare.third = s.chained.second;
+    s.compare.fourth = 0;
+  } else {
+    s.compare.third = s.chained.first;
+    s.compare.fourth = s.chained.second;
+  }
 }
 
 /** Begins the instruction of the compare resolved last; operands of the consumer follow, then `compareOperands`. */

@@ -6,6 +6,7 @@
  * because accesses to the fields of one object share the sum. The static offset is never added to a 32-bit address
  * first, so nothing wraps.
  */
+import { lowWord, unsigned } from "../base/numbers.ts";
 import { REGION, regionKind } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
@@ -42,10 +43,10 @@ function resolveAddress(s: Arm64Lowering, id: number): void {
   if (kind === REGION.MEMORY0) {
     s.address.trap = s.explicit ? 0 : TRAP.MEMORY_OUT_OF_BOUNDS;
     if (op[address] === OP.CONST && (s.wide(address) === 0 || s.c[address] === 0)) {
-      const at = (imm[address] >>> 0) + (imm[id] >>> 0);
+      const at = unsigned(imm[address]) + unsigned(imm[id]);
       if (at <= 0x7fffffff) {
         s.address.mode = MODE.MEMORY_CONSTANT;
-        s.address.disp = at;
+        s.address.disp = lowWord(at);
         return;
       }
     }

@@ -52,45 +52,70 @@ function widen(s: Arm64Lowering, size: number): boolean {
   return true;
 }
 
+// Interleavings and similar permutations of bytes; those of wider lanes follow each.
+const PERMUTATIONS = [X.ZIP1_16B, X.ZIP2_16B, X.UZP1_16B, X.UZP2_16B, X.TRN1_16B, X.TRN2_16B];
+
+/** Lane k of permutation `kind` of n lanes, whose operands' lanes begin at `first` and `second`. */
+function permutedLane(kind: number, k: number, n: number, first: number, second: number): number {
+  const from = (k & 1) === 0 ? first : second;
+  const half = k < n >> 1 ? first : second - n;
+  switch (kind) {
+    case 0:
+      return from + (k >> 1);
+    case 1:
+      return from + (k >> 1) + (n >> 1);
+    case 2:
+      return half + 2 * k;
+    case 3:
+      return half + 2 * k + 1;
+    case 4:
+      return from + (k & -2);
+  }
+  return from + (k & -2) + 1;
+}
+
+/** The row for bytes of the permutation that the n lanes are, 0 for none. */
+function permutation(s: Arm64Lowering, n: number, first: number, second: number): number {
+  for (let kind = 0; kind < 6; kind++) {
+    let k = 0;
+    while (k < n && s.shuffleLanes[k] === permutedLane(kind, k, n, first, second)) k++;
+    if (k === n) return PERMUTATIONS[kind];
+  }
+  return 0;
+}
+
+/** Whether the n lanes are those from `base` on, reversed in groups of `turn` + 1. */
+function isReversed(s: Arm64Lowering, n: number, base: number, turn: number): boolean {
+  for (let k = 0; k < n; k++) if (s.shuffleLanes[k] !== base + (k ^ turn)) return false;
+  return true;
+}
+
+// Reversals by log2 of the lane's bytes × 3 + log2 of the group's bytes − 1.
+const REVERSALS = [
+  ...[X.REV16_16B, X.REV32_16B, X.REV64_16B],
+  ...[0, X.REV32_8H, X.REV64_8H],
+  ...[0, 0, X.REV64_4S],
+];
+
 /** The result of the one instruction that shuffles lanes of 1 << size bytes so, or −1. */
 function oneStep(s: Arm64Lowering, size: number, x: number, y: number, single: boolean): number {
   const n = 16 >> size;
-  const same = (lane: (k: number) => number) => {
-    for (let k = 0; k < n; k++) if (s.shuffleLanes[k] !== lane(k)) return false;
-    return true;
-  };
-  if (same(() => s.shuffleLanes[0])) {
-    return one(s, X.DUP_E_16B + size, s.shuffleLanes[0] < n ? x : y, s.shuffleLanes[0] % n);
-  }
-  // Interleavings and similar permutations, of both operands, of both in the other order, or of one.
-  for (const [first, second] of single ? [[0, 0]] : [[0, n], [n, 0], [0, 0], [n, n]]) {
-    const from = (k: number) => (k & 1) === 0 ? first : second;
-    const half = (k: number) => k < n / 2 ? first : second - n;
-    const row = same((k) => from(k) + (k >> 1))
-      ? X.ZIP1_16B
-      : same((k) => from(k) + (k >> 1) + n / 2)
-      ? X.ZIP2_16B
-      : same((k) => half(k) + 2 * k)
-      ? X.UZP1_16B
-      : same((k) => half(k) + 2 * k + 1)
-      ? X.UZP2_16B
-      : same((k) => from(k) + (k & -2))
-      ? X.TRN1_16B
-      : same((k) => from(k) + (k & -2) + 1)
-      ? X.TRN2_16B
-      : 0;
+  const lane = s.shuffleLanes[0];
+  let k = 0;
+  while (k < n && s.shuffleLanes[k] === lane) k++;
+  if (k === n) return one(s, X.DUP_E_16B + size, lane < n ? x : y, lane % n);
+  // Of both operands, of both in the other order, or of one.
+  const turns = single ? 1 : 4;
+  for (let turn = 0; turn < turns; turn++) {
+    const first = !single && (turn & 1) !== 0 ? n : 0, second = !single && (turn === 0 || turn === 3) ? n : 0;
+    const row = permutation(s, n, first, second);
     if (row !== 0) return two(s, row + size, first === 0 ? x : y, second === 0 ? x : y);
   }
-  const rows = size === 0
-    ? [X.REV16_16B, X.REV32_16B, X.REV64_16B]
-    : size === 1
-    ? [0, X.REV32_8H, X.REV64_8H]
-    : [0, 0, X.REV64_4S];
   if (size < 3) {
     for (let group = size + 1; group <= 3; group++) {
-      const turn = (1 << (group - size)) - 1;
-      for (const base of single ? [0] : [0, n]) {
-        if (rows[group - 1] !== 0 && same((k) => base + (k ^ turn))) return one(s, rows[group - 1], base === 0 ? x : y);
+      const turn = (1 << (group - size)) - 1, row = REVERSALS[size * 3 + group - 1];
+      for (let base = 0; base <= (single ? 0 : n); base += n) {
+        if (row !== 0 && isReversed(s, n, base, turn)) return one(s, row, base === 0 ? x : y);
       }
     }
   }
@@ -99,7 +124,7 @@ function oneStep(s: Arm64Lowering, size: number, x: number, y: number, single: b
 
 /** One operand with one lane replaced, or −1. */
 function insertion(s: Arm64Lowering, size: number, n: number, x: number, y: number, single: boolean): number {
-  for (const base of single ? [0] : [0, n]) {
+  for (let base = 0; base <= (single ? 0 : n); base += n) {
     let changed = -1;
     let count = 0;
     for (let k = 0; k < n; k++) {
@@ -114,17 +139,19 @@ function insertion(s: Arm64Lowering, size: number, n: number, x: number, y: numb
   return -1;
 }
 
+/** Bytes k … k + 3, counted from `first`, as a word; others are 255. */
+function laneWord(s: Arm64Lowering, first: number, k: number): number {
+  let value = 0;
+  for (let n = 3; n >= 0; n--) {
+    const lane = s.shuffleBytes[k + n] - first;
+    value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 255);
+  }
+  return value;
+}
+
 /** The bytes as a vector constant, those outside [first, first + 16) as 255. */
 function table(s: Arm64Lowering, first: number): number {
-  const word = (k: number) => {
-    let value = 0;
-    for (let n = 3; n >= 0; n--) {
-      const lane = s.shuffleBytes[4 * k + n] - first;
-      value = (value << 8) | (lane >= 0 && lane < 16 ? lane : 255);
-    }
-    return value;
-  };
-  return constantVector(s, word(0), word(1), word(2), word(3));
+  return constantVector(s, laneWord(s, first, 0), laneWord(s, first, 4), laneWord(s, first, 8), laneWord(s, first, 12));
 }
 
 /** Lanes out of range give 0 in the first lookup, and stay in the second. */

@@ -69,22 +69,32 @@ function selectInverse(s: Arm64Lowering, id: number): void {
   s.vregs[id] = two(s, row, first, s.reg(s.a[y]));
 }
 
-// Rows of comparisons with zero for lanes of a byte, followed by those of wider lanes; the second for zero as the first
-// operand.
-const ZERO_ROWS: Readonly<Record<number, readonly [number, number]>> = {
-  [OP.VEQ]: [X.CMEQ0_16B, X.CMEQ0_16B],
-  [OP.VGT_S]: [X.CMGT0_16B, X.CMLT0_16B],
-  [OP.VGE_S]: [X.CMGE0_16B, X.CMLE0_16B],
-  [OP.VLT_S]: [X.CMLT0_16B, X.CMGT0_16B],
-  [OP.VLE_S]: [X.CMLE0_16B, X.CMGE0_16B],
-};
+/**
+ * The row of comparison `op` with zero for lanes of a byte, followed by those of wider lanes; `isFirst`: zero is the
+ * first operand. 0 if there is none.
+ */
+function zeroRow(op: number, isFirst: boolean): number {
+  switch (op) {
+    case OP.VEQ:
+      return X.CMEQ0_16B;
+    case OP.VGT_S:
+      return isFirst ? X.CMLT0_16B : X.CMGT0_16B;
+    case OP.VGE_S:
+      return isFirst ? X.CMLE0_16B : X.CMGE0_16B;
+    case OP.VLT_S:
+      return isFirst ? X.CMGT0_16B : X.CMLT0_16B;
+    case OP.VLE_S:
+      return isFirst ? X.CMGE0_16B : X.CMLE0_16B;
+  }
+  return 0;
+}
 
 /** The row that compares one operand of `id` with zero, if the other is the vector 0; else 0. */
 function compareWithZero(s: Arm64Lowering, id: number): number {
-  const rows = ZERO_ROWS[s.op[id]];
-  if (rows === undefined) return 0;
-  if (s.isZeroVector(s.b[id])) return rows[0] + shapeOf(s, id);
-  return s.isZeroVector(s.a[id]) ? rows[1] + shapeOf(s, id) : 0;
+  const row = zeroRow(s.op[id], false);
+  if (row === 0) return 0;
+  if (s.isZeroVector(s.b[id])) return row + shapeOf(s, id);
+  return s.isZeroVector(s.a[id]) ? zeroRow(s.op[id], true) + shapeOf(s, id) : 0;
 }
 
 /** `x` op `y` for the operations without an instruction. */

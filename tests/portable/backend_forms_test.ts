@@ -5,6 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { programBytes, PROGRAMS } from "../../bench/programs.ts";
+import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { fromBase64 } from "../../engine/base/base64.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
@@ -30,6 +31,7 @@ const TARGETS: readonly { readonly target: OptimizingTarget; readonly cpus: read
     target: OPTIMIZING_X64,
     cpus: [new Set(["avx", "avx2", "bmi1", "bmi2", "lzcnt", "popcnt"]), new Set(), new Set(["avx"])],
   },
+  { target: OPTIMIZING_ARM64, cpus: [new Set(["lse"]), new Set()] },
 ];
 
 function everyOptimization(on: boolean): OptimizationSet {
@@ -79,7 +81,7 @@ function compareModule(name: string, bytes: Uint8Array<ArrayBuffer>, turn: numbe
     const from = code.length, registers = target.registers(explicitBounds, fuel);
     for (const { exports, backend, allocator } of forms) {
       exports.reset();
-      backend.begin(context, withoutRows(code));
+      backend.begin(target.name, context, withoutRows(code));
       allocator.begin(registers, optimizations);
     }
     const rows = withoutRows(code);

@@ -3,8 +3,8 @@
  * entry, and on the VCode and allocation of the allocator's. The host writes the options of a module once
  * (backend_module.ts).
  *
- *     beginModule(…)    the options, the number of defined functions, and the end of the code in front of them;
- *                       addSignature, setSignatureType and setShared follow
+ *     beginModule(…)    the processor, the options, the number of defined functions, and the end of the code in front
+ *                       of them; addSignature, setSignatureType and setShared follow
  *     select(…)         selects instructions for the function that is loaded
  *     emit(index)       emits it as defined function `index`, after its registers were allocated
  *     compileBody(…)    all steps from the IR as it is loaded
@@ -33,6 +33,9 @@ const CODE_FACTS = 12;
 
 export const BACKEND_ENTRY = `
 import { allocateCurrent, currentAllocation, currentVCode } from "./allocator_entry";
+import { Emission as Arm64Emission } from "./backend_arm64/emission";
+import { Arm64Emitter, emitFunction as emitArm64 } from "./backend_arm64/emit";
+import { Arm64Selection, selectFunction as selectArm64 } from "./backend_arm64/select";
 import { Emission as X64Emission } from "./backend_x64/emission";
 import { emitFunction as emitX64, X64Emitter } from "./backend_x64/emit";
 import { selectFunction as selectX64, X64Selection } from "./backend_x64/select";
@@ -46,6 +49,10 @@ const FACTS: StaticArray<i32> = [${Array(CODE_FACTS).fill(0).join(", ")}];
 let x64Selection: X64Selection = new X64Selection();
 let x64Emission: X64Emission = new X64Emission();
 let x64Emitter: X64Emitter = new X64Emitter();
+let arm64Selection: Arm64Selection = new Arm64Selection();
+let arm64Emission: Arm64Emission = new Arm64Emission();
+let arm64Emitter: Arm64Emitter = new Arm64Emitter();
+let isArm64: bool = false;
 let ends: BlockEnds = new BlockEnds();
 let options: CodegenOptions = new CodegenOptions();
 let signatures: Signature[] = [];
@@ -55,6 +62,9 @@ export function renewBackend(): void {
   x64Selection = new X64Selection();
   x64Emission = new X64Emission();
   x64Emitter = new X64Emitter();
+  arm64Selection = new Arm64Selection();
+  arm64Emission = new Arm64Emission();
+  arm64Emitter = new Arm64Emitter();
   ends = new BlockEnds();
   options = new CodegenOptions();
   signatures = [];
@@ -62,9 +72,10 @@ export function renewBackend(): void {
 }
 
 export function beginModule(
-  bits: i32, memoriesOffset: i32, importsOffset: i32, sharedLengthsOffset: i32, importedFuncs: i32, memories: i32,
+  arm64: i32, bits: i32, memoriesOffset: i32, importsOffset: i32, sharedLengthsOffset: i32, importedFuncs: i32, memories: i32,
   definedFuncs: i32, constants: i32, end: i32,
 ): void {
+  isArm64 = arm64 != 0;
   options = new CodegenOptions();
 ${OPTION_FLAGS.map((name, n) => `  options.${name} = (bits & ${1 << n}) != 0;`).join("\n")}
   options.memoriesOffset = memoriesOffset;
@@ -98,11 +109,14 @@ export function select(signature: i32, funcIndex: i32): void {
   f.signature = signatures[signature];
   f.funcIndex = funcIndex;
   options.counts.reset();
-  selectX64(x64Selection, f, currentVCode(), options, code);
+  if (isArm64) selectArm64(arm64Selection, f, currentVCode(), options, code);
+  else selectX64(x64Selection, f, currentVCode(), options, code);
 }
 
 export function emit(index: i32): void {
-  emitX64(x64Emitter, x64Emission, ends, currentVCode(), currentAllocation(), options, code, index);
+  const v = currentVCode(), allocation = currentAllocation();
+  if (isArm64) emitArm64(arm64Emitter, arm64Emission, ends, v, allocation, options, code, index);
+  else emitX64(x64Emitter, x64Emission, ends, v, allocation, options, code, index);
 }
 
 export function allocateSelected(bits: i32): void {

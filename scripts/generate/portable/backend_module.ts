@@ -4,14 +4,14 @@
  */
 import { type CodegenOptions, codegenOptions } from "../../../engine/codegen/codegen_options.ts";
 import { type MachineCode, STUB } from "../../../engine/codegen/machine_code.ts";
-import type { CodegenContext } from "../../../engine/codegen/target.ts";
+import type { CodegenContext, Target } from "../../../engine/codegen/target.ts";
 import type { IrFunction } from "../../../engine/ir/function.ts";
 import { COUNT_FIELDS, OPTION_FLAGS } from "./backend_entry.ts";
 
 /** The exports of the module. */
 export interface BackendExports {
   readonly memory: { readonly buffer: ArrayBuffer };
-  beginModule(bits: number, ...counts: number[]): void;
+  beginModule(arm64: number, bits: number, ...counts: number[]): void;
   setShared(memory: number): void;
   addSignature(params: number, results: number): void;
   setSignatureType(id: number, k: number, ty: number): void;
@@ -39,13 +39,13 @@ export class BackendModule {
     this.#exports = exports;
   }
 
-  /** Begins the functions of a module, whose stubs `code` contains. */
-  begin(context: CodegenContext, code: MachineCode): void {
+  /** Begins the functions of a module for a processor, whose stubs `code` contains. */
+  begin(name: Target["name"], context: CodegenContext, code: MachineCode): void {
     const options = codegenOptions(context);
     const { memoriesOffset, importsOffset, sharedLengthsOffset, importedFuncs, sharedMemories, signatures } = options;
     const offsets = [memoriesOffset, importsOffset, sharedLengthsOffset, importedFuncs, sharedMemories.length];
-    const bits = optionBits(options);
-    this.#exports.beginModule(bits, ...offsets, code.functionStart.length, code.stubStart[STUB.CONSTANTS], code.length);
+    const image = [code.functionStart.length, code.stubStart[STUB.CONSTANTS], code.length];
+    this.#exports.beginModule(Number(name === "arm64"), optionBits(options), ...offsets, ...image);
     for (const [memory, shared] of sharedMemories.entries()) if (shared !== 0) this.#exports.setShared(memory);
     for (const [id, { params, results }] of signatures.entries()) {
       this.#exports.addSignature(params.length, results.length);

@@ -59,7 +59,6 @@ export async function rewriteSubset(
   const { constants, functions } = await constantValues(sources);
   const implementors = findImplementors(sources, checker);
   const portable = new Set([...files, ...Object.keys(COUNTERPARTS)]);
-  const hidden = new Set(Object.values(hostOnly).flat());
   const texts = new Map<string, string>(), problems: Problem[] = [];
   for (const [n, file] of files.entries()) {
     const rewritten = rewriteFile(sources[n], {
@@ -72,7 +71,8 @@ export async function rewriteSubset(
         const path = found.file.slice(ENGINE.length);
         return { name: found.name, from: path === file ? undefined : relativeTo(file, path) };
       },
-      hostOnly: hidden,
+      hostOnly: new Set(hostOnly[file]),
+      hostOnlyOf: (from) => new Set(hostOnly[posix.join(posix.dirname(file), from)]),
       isPortable: (from) => portable.has(posix.join(posix.dirname(file), from)),
       implementor: (name) => implementors.get(`${ENGINE}${file} ${name}`)?.(file),
     });

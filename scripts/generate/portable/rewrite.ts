@@ -26,8 +26,9 @@ interface RewriteContext {
   readonly file: string;
   /** The values of the file's constants and of the constants that it imports, by name. */
   readonly values: ReadonlyMap<string, unknown>;
-  /** Names of declarations that AssemblyScript does not get. */
+  /** Names of declarations that AssemblyScript does not get: of this file, and of the one with a specifier. */
   readonly hostOnly: ReadonlySet<string>;
+  readonly hostOnlyOf: (from: string) => ReadonlySet<string>;
   /** Whether the module with the specifier `from`, as this file writes it, is in the subset. */
   readonly isPortable: (from: string) => boolean;
   /**
@@ -252,8 +253,9 @@ class Rewriter {
     if (named === undefined || !ts.isNamedImports(named)) {
       return this.#refuse(node, "an import without names: name them");
     }
+    const hostOnly = this.#context.hostOnlyOf(from);
     const elements = named.elements.filter(({ name, propertyName }) =>
-      !NUMBER_TYPES.has(name.text) && !this.#context.hostOnly.has((propertyName ?? name).text) &&
+      !NUMBER_TYPES.has(name.text) && !hostOnly.has((propertyName ?? name).text) &&
       !isHostValue(values.get(name.text))
     );
     if (isPortable(from)) {

@@ -60,6 +60,7 @@ function rewriteAll(sources: readonly string[], values: ReadonlyMap<string, unkn
       file: `case${n}.ts`,
       values,
       hostOnly: new Set(),
+      hostOnlyOf: () => new Set(),
       functionOf: (value) => FUNCTIONS.get(value),
       isPortable: (from) => from === "./shared.ts",
       implementor: (name) => name === "Filled" ? { name: "Filler", from: "./filler.ts" } : undefined,
