@@ -19,6 +19,7 @@ const DEAD_EXPORTS = [
   "engine/baseline/kernel/constants.ts",
   "scripts/generate/portable/allocator_entry.ts",
   "scripts/generate/portable/backend_entry.ts",
+  "scripts/generate/portable/arena.ts",
   "scripts/generate/portable/build_compiler.ts",
   "scripts/generate/portable/counterparts.ts",
   "scripts/generate/portable/optimizer_entry.ts",

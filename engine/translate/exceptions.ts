@@ -159,7 +159,8 @@ function openAt(t: Translation, e: number, n: number): void {
 /** Translates the landing pad of try_table `n`, at its end, before its edges are joined. */
 export function endTryTable(t: Translation, n: number): void {
   const { frames } = t;
-  const clauses = t.clauses.pop()!;
+  const clauses = t.clauses[t.clauses.length - 1];
+  t.clauses.length--;
   frames.tryFrame = frames.outerTry[n];
   if (frames.thrownCount[n] === 0) return;
   if (t.reachable) jumpToFrame(t, n);

@@ -6,7 +6,7 @@ import { UnsupportedError } from "../base/errors.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
 
 /** The status of a translation: which failure has ended it. */
-export const FAILURE = { NONE: 0, TOO_LARGE: 1, NOT_COMPILED: 2, LOOPS_TOO_LARGE: 3 } as const;
+export const FAILURE = { NONE: 0, TOO_LARGE: 1, NOT_COMPILED: 2, LOOPS_TOO_LARGE: 3, MEMORY_FULL: 4 } as const;
 
 /** The error of status `failure`, with the function or row `subject` and an offset. */
 export function failureOf(failure: number, subject: number, offset: number): UnsupportedError {
@@ -15,6 +15,8 @@ export function failureOf(failure: number, subject: number, offset: number): Uns
       return tooLarge(subject, offset);
     case FAILURE.NOT_COMPILED:
       return notCompiled(subject, offset);
+    case FAILURE.MEMORY_FULL:
+      return memoryFull(subject);
     default:
       return loopsTooLarge(offset);
   }
@@ -36,4 +38,9 @@ export function notCompiled(id: number, offset: number): UnsupportedError {
 /** The error for a loop that cannot be entered, because those around it are too large. */
 export function loopsTooLarge(offset: number): UnsupportedError {
   return new UnsupportedError("function size", "the enclosing loops are too large to translate twice", { offset });
+}
+
+/** The error for a function whose compilation does not fit the memory of a compiled form. */
+function memoryFull(funcIndex: number): UnsupportedError {
+  return new UnsupportedError("function size", `the compiler's memory is too small for function ${funcIndex}`);
 }

@@ -384,8 +384,8 @@ export abstract class InstructionTranslator extends Translation {
   /** Resets `f` and the translator for defined function `definedIndex` of `env`. */
   prepare(env: ModuleFacts, definedIndex: number, f: IrFunction): void {
     const funcIndex = env.importedFuncCount + definedIndex;
-    f.reset(env.summaries.bytes[definedIndex] + paramCount(env, funcIndex));
     f.funcIndex = funcIndex;
+    f.reset(env.summaries.bytes[definedIndex] + paramCount(env, funcIndex));
     f.keepsNans = env.nans === NAN_CODE.own;
     f.signatures = env.signatures;
     f.signature = env.signatures[env.funcSignature[funcIndex]];

@@ -172,3 +172,34 @@ Deno.test("a function that is too large ends in the same error in all forms, and
     exports.reset();
   }
 });
+
+Deno.test("memory of the compiled forms has a limit, beyond which a function ends in an error", () => {
+  const limit = 4 << 20;
+  const product = (count: number) =>
+    `(func (param i32) (result i32) local.get 0 ${"local.get 0 i32.mul ".repeat(count)})`;
+  const text = product(10) + product(60_000);
+  const env = moduleEnv(validateModule(parseModule(text), featureSet()), { optimizations: SETS[0] });
+  const isFull = (error: unknown) => {
+    assert.ok(error instanceof UnsupportedError, String(error));
+    assert.match(error.message, /the compiler's memory is too small for function 1/);
+    return true;
+  };
+  const f = new IrFunction();
+  for (const name of ["WebAssembly", "machine code"] as const) {
+    const exports = compilerExports(name, bytes, () => {});
+    const translator = new TranslatorModule(exports), optimizer = new OptimizerModule(exports);
+    const compare = (at: number) => {
+      new FunctionTranslator().translate(env, at, f);
+      optimizer.adopt(translator.translate(at));
+      assert.equal(optimizer.difference(snapshotOf(f)), undefined, name);
+    };
+    exports.limitMemory(limit);
+    translator.open(env);
+    compare(0);
+    assert.throws(() => translator.translate(1), isFull, name);
+    assert.ok(exports.memory.buffer.byteLength <= limit, `${exports.memory.buffer.byteLength} bytes`);
+    compare(0);
+    exports.limitMemory(1 << 30);
+    compare(1);
+  }
+});

@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readTaskLine } from "../../task_options.ts";
+import { ARENA } from "./arena.ts";
 import { compileSubset, ENTRIES, rewriteSubset, type Subset } from "./compile_subset.ts";
 import { COUNTERPARTS } from "./counterparts.ts";
 import { HOST_ONLY, PORTABLE } from "./portable_files.ts";
@@ -15,19 +16,34 @@ import { HOST_ONLY, PORTABLE } from "./portable_files.ts";
 const CACHE = fileURLToPath(new URL("../../../.cache/portable/", import.meta.url));
 /** Changes with the options of the compilation. */
 const VERSION = "1";
-/** What the module exports: `reset` drops the workspaces, and with them all memory but that of the constants. */
+/**
+ * What the module exports: `reset` drops the workspaces, and with them all memory but that of the constants;
+ * `limitMemory(bytes)` sets the limit of the memory, constants included; `failed(n)` says after a trap why a function
+ * cannot be compiled: the failure (translate/failures.ts), its subject, its offset.
+ */
 const ENTRY = `
 import { renewAllocator } from "./allocator_entry";
 import { renewBackend } from "./backend_entry";
-import { renewOptimizer } from "./optimizer_entry";
+import { currentFunction, renewOptimizer } from "./optimizer_entry";
+import { failure, failureAt, failureSubject, forgetFailure } from "./translate/failures";
 import { renewTranslator } from "./translator_entry";
 export * from "./allocator_entry";
 export * from "./backend_entry";
 export * from "./optimizer_entry";
 export * from "./translator_entry";
 
+export function limitMemory(bytes: usize): void {
+  __setArenaLimit(bytes);
+}
+
+export function failed(n: i32): i32 {
+  if (__isArenaFull()) return n == 0 ? 4 : n == 1 ? currentFunction().funcIndex : 0;
+  return n == 0 ? failure : n == 1 ? failureSubject : failureAt;
+}
+
 export function reset(): void {
   __reset();
+  forgetFailure();
   renewOptimizer();
   renewTranslator();
   renewAllocator();
@@ -42,7 +58,7 @@ export function portableSubset(): Promise<Subset> {
 
 /** The module of `subset`, which {@linkcode portableSubset} made; `isChecked` as for compileSubset. */
 export async function buildCompiler(subset: Subset, isChecked = false): Promise<Uint8Array<ArrayBuffer>> {
-  const inputs = [VERSION, isChecked, ENTRY, ENTRIES, COUNTERPARTS, [...subset.texts], subset.problems];
+  const inputs = [VERSION, isChecked, ENTRY, ENTRIES, ARENA, COUNTERPARTS, [...subset.texts], subset.problems];
   const digest = createHash("sha256").update(JSON.stringify(inputs)).digest("hex");
   const file = `${CACHE}${digest}.wasm`;
   if (existsSync(file)) return new Uint8Array(readFileSync(file));

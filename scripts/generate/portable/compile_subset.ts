@@ -7,12 +7,13 @@ import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 // Fills the columns of instructions, which the subset copies.
 import "../../../engine/backend_x64/all_rows.ts";
-import asc from "assemblyscript/asc";
+import asc, { libraryFiles } from "assemblyscript/asc";
 import ts from "typescript";
 import { constantValues } from "./constant_values.ts";
 import { COUNTERPARTS } from "./counterparts.ts";
 import { ALLOCATOR_ENTRY } from "./allocator_entry.ts";
 import { BACKEND_ENTRY } from "./backend_entry.ts";
+import { ARENA } from "./arena.ts";
 import { OPTIMIZER_ENTRY } from "./optimizer_entry.ts";
 import { type Problem, rewriteFile } from "./rewrite.ts";
 import { TRANSLATOR_ENTRY } from "./translator_entry.ts";
@@ -120,6 +121,8 @@ export async function compileSubset(
   if (subset.problems.length > 0) {
     throw new Error(subset.problems.map(({ file, line, what }) => `${file}:${line}: ${what}`).join("\n"));
   }
+  // Code is generated for the runtime of this name, whose text this is.
+  libraryFiles["rt/stub"] = ARENA;
   let binary: Uint8Array<ArrayBuffer> | undefined;
   const { error, stderr } = await asc.main([
     "entry.ts",

@@ -4,13 +4,12 @@
  */
 import type { IrFunction } from "../../../engine/ir/function.ts";
 import type { PassOptions } from "../../../engine/optimize/passes.ts";
+import type { StatusExports } from "./compiler_status.ts";
 import { type Column, columnAt, firstDifference } from "./memory_columns.ts";
 
 /** The exports of the module. */
-export interface OptimizerExports {
+export interface OptimizerExports extends StatusExports {
   readonly memory: { readonly buffer: ArrayBuffer };
-  /** Drops the workspace of the passes, and all memory but that of the constants. */
-  reset(): void;
   /** Whether the import `env.afterPass` is called after each pass, with the address of its name. */
   observe(on: number): void;
   /** Makes room for a function; returns the address of its record. */

@@ -6,7 +6,6 @@
  *                                  description's address, and bodiesAddress() that of the bodies
  *     openModule()   reads the description
  *     translate(k)   translates defined function k and returns the address of the function's record
- *     failed(n)      after a trap: the failure (translate/failures.ts), its subject, its offset
  *     inlineSite(n, field), inlineSites()   the inlined calls of the function
  *     chosen(n)      how often each optimization was applied
  */
@@ -14,7 +13,6 @@ export const TRANSLATOR_ENTRY = `
 import { ModuleFacts } from "./translate/module_facts";
 import { DescriptionReader, readBodies, readModuleFacts } from "./translate/module_description";
 import { ValidBodies, ValidBodyTranslator } from "./translate/valid_body";
-import { failure, failureAt, failureSubject, forgetFailure } from "./translate/failures";
 import { currentFunction, describeFunction } from "./optimizer_entry";
 
 let words: Int32Array = new Int32Array(0);
@@ -27,7 +25,6 @@ export function renewTranslator(): void {
   words = new Int32Array(0);
   bytes = new Uint8Array(0);
   translator = new ValidBodyTranslator();
-  forgetFailure();
 }
 
 export function reserveModule(wordCount: i32, byteCount: i32): usize {
@@ -49,10 +46,6 @@ export function openModule(): void {
 export function translate(k: i32): usize {
   translator.translate(facts, bodies, k, currentFunction());
   return describeFunction();
-}
-
-export function failed(n: i32): i32 {
-  return n == 0 ? failure : n == 1 ? failureSubject : failureAt;
 }
 
 export function inlineSites(): i32 {

@@ -5,22 +5,18 @@
  */
 import type { IrFunction } from "../../../engine/ir/function.ts";
 import { describeModule, type ModuleDescription } from "../../../engine/translate/describe_module.ts";
-import { FAILURE, failureOf } from "../../../engine/translate/failures.ts";
 import type { ModuleEnv } from "../../../engine/translate/module_env.ts";
+import { attempt, type StatusExports } from "./compiler_status.ts";
 
 /** The exports of the module. */
-export interface TranslatorExports {
+export interface TranslatorExports extends StatusExports {
   readonly memory: { readonly buffer: ArrayBuffer };
-  /** Drops all memory but that of the constants. */
-  reset(): void;
   /** Makes room for a description and bodies; returns the description's address. */
   reserveModule(words: number, bytes: number): number;
   bodiesAddress(): number;
   openModule(): void;
   /** Translates a defined function; returns the address of its record. */
   translate(definedIndex: number): number;
-  /** After a trap: the failure, its subject, its offset. */
-  failed(n: number): number;
   inlineSites(): number;
   /** Field 0 to 2 of an inlined call: parent, callPos, funcIndex. */
   inlineSite(n: number, field: number): number;
@@ -64,15 +60,7 @@ export class TranslatorModule {
    * translated after it.
    */
   translate(definedIndex: number): number {
-    try {
-      return this.#exports.translate(definedIndex);
-    } catch (error) {
-      const failure = this.#exports.failed(0), subject = this.#exports.failed(1), offset = this.#exports.failed(2);
-      // The trap has left the state of the translation half-way.
-      this.#exports.reset();
-      this.#write();
-      throw failure === FAILURE.NONE ? error : failureOf(failure, subject, offset);
-    }
+    return attempt(this.#exports, () => this.#exports.translate(definedIndex), () => this.#write());
   }
 
   /** The first difference between the inlined calls of the function in memory and those of `expected`. */
