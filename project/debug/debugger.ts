@@ -10,7 +10,7 @@ import type { Program } from "./program.ts";
 import { type Breakpoint, type Frame, type PlannedCall, type Runs, Session, type Step, type Stop } from "./session.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
-import { scopesOf } from "./variables.ts";
+import { inlineText, SCOPES_OF_FRAMES, scopesOf } from "./variables.ts";
 
 /** Receives the events of the program. */
 interface Observer {
@@ -43,6 +43,8 @@ export class Debugger {
   /** Breakpoints by owner: a source's, the functions', the offsets'. */
   readonly #breakpoints = new Map<unknown, readonly Breakpoint[]>();
   #session: Session | undefined;
+  /** The checks of watched expressions. */
+  readonly #watches = new Map<string, () => string | undefined>();
 
   constructor(program: Program, observer: Observer) {
     this.program = program;
@@ -134,6 +136,75 @@ export class Debugger {
     }
   }
 
+  /**
+   * Stops the program whenever the value of an expression has changed, and when the function has returned to which its
+   * variables belong. The value is read before each instruction, so the program is slow meanwhile. Throws
+   * ExpressionError for an expression without a value in `frame`.
+   */
+  watch(frame: Frame, expression: string): void {
+    let before = inlineText(this.evaluate(frame, expression));
+    const { record } = frame;
+    const isLocal = this.#readsLocals(frame, expression);
+    const check = (): string | undefined => {
+      const frames = this.session.frames();
+      const here = isLocal ? frames.find((each) => each.record === record && each.func === frame.func) : frames[0];
+      if (here === undefined) {
+        if (!isLocal) return undefined;
+        this.#watches.delete(expression);
+        this.#applyWatches();
+        return `watch ${expression}: its function has returned`;
+      }
+      let now: string;
+      try {
+        now = inlineText(evaluate(expression, (name) => this.#find(here, name, !isLocal)?.variable));
+      } catch (error) {
+        if (!(error instanceof ExpressionError)) throw error;
+        now = error.message;
+      }
+      if (now === before) return undefined;
+      const text = `watch ${expression}: ${before} -> ${now}`;
+      before = now;
+      return text;
+    };
+    this.#watches.set(expression, check);
+    this.#applyWatches();
+  }
+
+  /** The watched expressions. */
+  get watched(): readonly string[] {
+    return [...this.#watches.keys()];
+  }
+
+  /** Ends all watches. */
+  unwatch(): void {
+    this.#watches.clear();
+    this.#applyWatches();
+  }
+
+  #applyWatches(): void {
+    const watches = this.#watches;
+    this.session.setWatch(
+      watches.size === 0 ? undefined : () => {
+        for (const check of [...watches.values()]) {
+          const text = check();
+          if (text !== undefined) return text;
+        }
+        return undefined;
+      },
+    );
+  }
+
+  /** True if an expression names a variable of the function of a frame. */
+  #readsLocals(frame: Frame, expression: string): boolean {
+    let isLocal = false;
+    evaluate(expression, (name) => {
+      const found = this.#find(frame, name);
+      isLocal ||= found !== undefined && SCOPES_OF_FRAMES.has(found.scope);
+      return found?.variable;
+    });
+    return isLocal;
+  }
+
   /** The place of a frame. */
   placeOf({ location }: Frame): Place {
     return this.program.sources.placeOf(location);
@@ -145,11 +216,17 @@ export class Debugger {
   }
 
   #lookup(frame: Frame, name: string): Variable | undefined {
+    return this.#find(frame, name)?.variable;
+  }
+
+  /** The variable that a name means in a frame, and its group; with `isShared`, only those that all functions share. */
+  #find(frame: Frame, name: string, isShared = false): { scope: string; variable: Variable } | undefined {
     // `$x` is the name of x in the text format.
     const plain = name.replace(/^\$/, "");
-    for (const { variables } of scopesOf(this.session, frame)) {
-      const found = variables().find((variable) => variable.name === name || variable.name === plain);
-      if (found !== undefined) return found;
+    for (const { name: scope, variables } of scopesOf(this.session, frame)) {
+      if (isShared && SCOPES_OF_FRAMES.has(scope)) continue;
+      const variable = variables().find((each) => each.name === name || each.name === plain);
+      if (variable !== undefined) return { scope, variable };
     }
     return undefined;
   }

@@ -123,6 +123,8 @@ export class Session {
   /** The repeated run that follows the aborted one. */
   #next: ReverseRun | undefined;
   #breakpoints: ReadonlyMap<number, Breakpoint> = new Map();
+  /** Called before each instruction; stops the program with the text that it returns. */
+  #watch: (() => string | undefined) | undefined;
   #stepping: Stepping | undefined;
   #wanted: StopReason | undefined;
   /** Resumes the stopped program. */
@@ -230,6 +232,15 @@ export class Session {
   /** Replaces all breakpoints. */
   setBreakpoints(breakpoints: readonly Breakpoint[]): void {
     this.#breakpoints = new Map(breakpoints.map((each) => [each.location, each]));
+    this.#arm();
+  }
+
+  /**
+   * Calls `watch` before each instruction, which stops the program with the text that it returns; undefined ends that.
+   * Runs back to an earlier moment do not call it.
+   */
+  setWatch(watch: (() => string | undefined) | undefined): void {
+    this.#watch = watch;
     this.#arm();
   }
 
@@ -424,7 +435,7 @@ export class Session {
       this.#armReverse(flags, this.#reverse);
       return;
     }
-    const everywhere = this.#wanted !== undefined || this.#stepping?.step === "into";
+    const everywhere = this.#wanted !== undefined || this.#watch !== undefined || this.#stepping?.step === "into";
     flags.fill(everywhere ? 1 : 0);
     if (this.#stepping !== undefined && !everywhere) {
       for (const { func, record } of this.frames()) {
@@ -450,6 +461,8 @@ export class Session {
 
   #stopAt(location: number): Stop | undefined {
     if (this.#wanted !== undefined) return { reason: this.#wanted };
+    const changed = this.#watch?.();
+    if (changed !== undefined) return { reason: "breakpoint", text: changed };
     const breakpoint = this.#breakpoints.get(location);
     if (breakpoint !== undefined) {
       const holds = breakpoint.holds?.(this.frames()[0]) ?? true;

@@ -14,7 +14,7 @@ import type { Frame, Step, StepBack, Stop } from "./session.ts";
 import { candidatePaths, firstText, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
-import { scopesOf } from "./variables.ts";
+import { inlineText, scopesOf } from "./variables.ts";
 
 const PROMPT = "(waft) ";
 /** Lines around the current one that `list` shows, and bytes per line of `x`. */
@@ -40,6 +40,14 @@ const COMMANDS: readonly CommandRow[] = [
     run: (terminal, words) => terminal.addBreakpoint(words),
   },
   {
+    names: ["tbreak"],
+    args: "FILE:LINE | FUNCTION | *OFFSET [if EXPRESSION]",
+    about: "stop there once",
+    run: (terminal, words) => terminal.addBreakpoint(words, true),
+  },
+  { names: ["watch"], args: "EXPRESSION", about: "stop when its value changes", run: (t, words) => t.watch(words) },
+  { names: ["unwatch"], args: "", about: "end all watches", run: (t) => t.unwatch() },
+  {
     names: ["delete", "d"],
     args: "[N]",
     about: "remove a breakpoint, or all",
@@ -62,11 +70,24 @@ const COMMANDS: readonly CommandRow[] = [
   { names: ["reverse-stepi", "rsi"], args: "", about: "back by an instruction", run: (t) => t.back("instruction") },
   { names: ["backtrace", "bt"], args: "", about: "the stack", run: (t) => t.backtrace() },
   { names: ["frame", "f"], args: "N", about: "choose a frame", run: (t, words) => t.chooseFrame(words) },
+  { names: ["up"], args: "[N]", about: "to the caller's frame", run: (t, words) => t.moveFrame(words, 1) },
+  { names: ["down"], args: "[N]", about: "to the called frame", run: (t, words) => t.moveFrame(words, -1) },
+  {
+    names: ["info", "i"],
+    args: "breakpoints | watches | frame | locals | globals",
+    about: "what there is",
+    run: (t, words) => t.info(words),
+  },
   { names: ["locals"], args: "", about: "variables of the frame", run: (t) => t.scope("Locals") },
   { names: ["globals"], args: "", about: "globals of the module", run: (t) => t.scope("Globals") },
   { names: ["print", "p"], args: "EXPRESSION", about: "a value", run: (t, words) => t.print(words) },
   { names: ["set"], args: "NAME = VALUE", about: "change a variable", run: (t, words) => t.set(words) },
-  { names: ["x"], args: "ADDRESS [BYTES]", about: "memory", run: (t, words) => t.memory(words) },
+  {
+    names: ["x"],
+    args: "[/COUNT FORMAT SIZE] ADDRESS [BYTES]",
+    about: "memory; as x/4xw 16 by numbers: x d u c, in b h w g",
+    run: (t, words) => t.memory(words),
+  },
   { names: ["list", "l"], args: "", about: "the source around the current line", run: (t) => t.list() },
   { names: ["help", "h"], args: "", about: "this list", run: () => help() },
   { names: ["quit", "q"], args: "", about: "end the program and the debugger", run: (t) => t.quit() },
@@ -90,7 +111,7 @@ class Terminal {
   readonly #output: Writable;
   /** True if the input is a terminal; otherwise the commands are repeated in the output. */
   readonly #isTerminal: boolean;
-  #breakpoints: { readonly place: Target; readonly request: BreakpointRequest; readonly text: string }[] = [];
+  #breakpoints: WantedBreakpoint[] = [];
   #frame = 0;
   #started = false;
   #outcome: Outcome | undefined;
@@ -140,7 +161,8 @@ class Terminal {
 
   async #answer(words: string): Promise<string> {
     if (words === "") return "";
-    const [name = "", rest = ""] = /^(\S+)\s*(.*)$/.exec(words)?.slice(1) ?? [];
+    // A format follows its command without a space: x/4x.
+    const [name = "", rest = ""] = /^([^\s/]+)\s*(.*)$/.exec(words)?.slice(1) ?? [];
     const row = COMMANDS.find(({ names }) => names.includes(name));
     if (row === undefined) return `There is no command "${safe(name)}"; "help" lists them.`;
     try {
@@ -162,6 +184,7 @@ class Terminal {
 
   #stopped({ reason, text }: Stop): void {
     this.#frame = 0;
+    this.#dropTemporary();
     const why = reason === "exception" ? `Trap: ${safe(text ?? "")}\n` : text === undefined ? "" : `${safe(text)}\n`;
     this.#answerWith(`${why}${this.#describe(this.#frames()[0], 0)}\n${this.#sourceLine()}`);
   }
@@ -244,9 +267,65 @@ class Terminal {
   chooseFrame(words: string): string {
     const chosen = Number(words);
     const frame = this.#frames()[chosen];
-    if (frame === undefined) throw new Error("There is no such frame.");
+    if (words.trim() === "" || frame === undefined) throw new Error("There is no such frame.");
     this.#frame = chosen;
     return `${this.#describe(frame, chosen)}\n${this.#sourceLine()}`;
+  }
+
+  /** `up` and `down`: by a number of frames, up to the outermost or innermost. */
+  moveFrame(words: string, direction: 1 | -1): string {
+    const count = words === "" ? 1 : Number(words);
+    const last = this.#frames().length - 1;
+    if (!Number.isInteger(count) || count < 1) throw new Error("It takes a number of frames.");
+    const chosen = Math.min(last, Math.max(0, this.#frame + direction * count));
+    if (chosen === this.#frame) throw new Error(`This is the ${direction > 0 ? "outermost" : "innermost"} frame.`);
+    return this.chooseFrame(String(chosen));
+  }
+
+  info(words: string): string {
+    const list = (rows: readonly string[]) => rows.length === 0 ? "  (none)" : rows.join("\n");
+    switch (words) {
+      case "breakpoints":
+      case "b":
+        return list(
+          this.#breakpoints.map(({ text, isTemporary }, k) =>
+            `  ${k + 1}  ${safe(text)}${isTemporary ? " (once)" : ""}`
+          ),
+        );
+      case "watches":
+        return list(this.#debugger.watched.map((text) => `  ${safe(text)}`));
+      case "frame":
+        return `${this.#describe(this.#current(), this.#frame)}\n${this.#sourceLine()}`;
+      case "locals":
+        return this.scope("Locals");
+      case "globals":
+        return this.scope("Globals");
+    }
+    throw new Error("info takes breakpoints, watches, frame, locals or globals.");
+  }
+
+  watch(words: string): string {
+    if (words === "") throw new Error("watch takes an expression.");
+    if (this.#debugger.watched.includes(words)) throw new Error(`${words} is watched already.`);
+    this.#debugger.watch(this.#current(), words);
+    return `Watching ${safe(words)}: ${safe(inlineText(this.#debugger.evaluate(this.#current(), words)))}`;
+  }
+
+  unwatch(): string {
+    if (this.#debugger.watched.length === 0) throw new Error("There is no watch.");
+    this.#debugger.unwatch();
+    return "";
+  }
+
+  /** Removes the temporary breakpoints at which the program has stopped. */
+  #dropTemporary(): void {
+    const location = this.#debugger.session.frames()[0]?.location;
+    const hit = this.#breakpoints.filter(({ isTemporary, locations }) =>
+      isTemporary && location !== undefined && locations.includes(location)
+    );
+    if (hit.length === 0) return;
+    this.#breakpoints = this.#breakpoints.filter((each) => !hit.includes(each));
+    for (const { place } of hit) this.#place(place);
   }
 
   #textOf({ source }: Place): string[] | undefined {
@@ -279,8 +358,8 @@ class Terminal {
     return rows.length === 0 ? "  (none)" : rows.map((variable) => this.#line(variable)).join("\n");
   }
 
-  #line({ name, type, text }: Variable): string {
-    return `  ${safe(name)}: ${safe(type)} = ${safe(text)}`;
+  #line(variable: Variable): string {
+    return `  ${safe(variable.name)}: ${safe(variable.type)} = ${safe(inlineText(variable))}`;
   }
 
   print(expression: string): string {
@@ -301,12 +380,14 @@ class Terminal {
   }
 
   memory(words: string): string {
-    const [where = "", length] = words.split(/\s+/);
+    const [, format, rest = words] = /^\/(\S+)\s*(.*)$/.exec(words) ?? [];
+    const [where = "", length] = rest.split(/\s+/);
     const found = this.#debugger.evaluate(this.#current(), where);
     const at = found.address ?? Number(found.value ?? NaN);
     const bytes = this.#debugger.session.memories[0]?.bytes;
     if (bytes === undefined) throw new Error("The module has no memory.");
     if (!(at >= 0 && at < bytes.length)) throw new Error(`The memory has ${bytes.length} bytes.`);
+    if (format !== undefined) return numberRows(bytes, at, format);
     const end = Math.min(bytes.length, at + Math.min(4096, Number(length ?? 4 * ROW_BYTES) || 0));
     const rows: string[] = [];
     for (let row = at; row < end; row += ROW_BYTES) {
@@ -315,12 +396,14 @@ class Terminal {
     return rows.join("\n");
   }
 
-  addBreakpoint(words: string): string {
+  addBreakpoint(words: string, isTemporary = false): string {
     const [, place = "", condition] = /^(.*?)(?:\s+if\s+(.*))?$/.exec(words) ?? [];
     const target = this.#target(place);
     const request = condition === undefined ? {} : { condition };
-    this.#breakpoints.push({ place: target, request, text: words });
+    const added = { place: target, request, text: words, isTemporary, locations: [] as readonly number[] };
+    this.#breakpoints.push(added);
     const placed = this.#place(target).at(-1);
+    added.locations = placed?.locations ?? [];
     if (placed?.place === undefined) {
       this.#breakpoints.pop();
       this.#place(target);
@@ -377,11 +460,57 @@ class Terminal {
   }
 }
 
+/** A breakpoint as it was asked for. */
+interface WantedBreakpoint {
+  readonly place: Target;
+  readonly request: BreakpointRequest;
+  readonly text: string;
+  /** True for one that is removed at its first stop. */
+  readonly isTemporary: boolean;
+  /** Its locations in the program. */
+  readonly locations: readonly number[];
+}
+
 /** The requested position of a breakpoint. */
 type Target =
   | { readonly kind: "line"; readonly source: Source; readonly line: number }
   | { readonly kind: "function"; readonly name: string }
   | { readonly kind: "offset"; readonly offset: number };
+
+/** The bytes of the units of gdb's `x`. */
+const UNITS: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, g: 8 };
+const MOST_NUMBERS = 1024;
+
+/** Memory as numbers, in gdb's formats: `4xw`, `8d`, `16c`. Throws an Error for others. */
+function numberRows(bytes: Uint8Array, at: number, format: string): string {
+  const [, digits = "", letter = "x", unit = letter === "c" ? "b" : "w"] = /^(\d*)([xduc]?)([bhwg]?)$/.exec(format)
+    ?.map((part, k) => k > 1 && part === "" ? undefined : part) ?? [];
+  const count = digits === "" ? 1 : Number(digits);
+  if (!/^\d*[xduc]?[bhwg]?$/.test(format) || count < 1 || count > MOST_NUMBERS) {
+    throw new Error(
+      `x takes /COUNT FORMAT SIZE with a count up to ${MOST_NUMBERS}, x d u c, and b h w g; not /${format}.`,
+    );
+  }
+  const size = UNITS[unit];
+  const shown = Math.min(count, Math.floor((bytes.length - at) / size));
+  const numbers = Array.from({ length: shown }, (_, k) => numberText(bytes, at + k * size, size, letter));
+  const perRow = ROW_BYTES / size;
+  const rows: string[] = [];
+  for (let k = 0; k < numbers.length; k += perRow) {
+    const address = (at + k * size).toString(16).padStart(8, "0");
+    rows.push(`  ${address}  ${numbers.slice(k, k + perRow).join("  ")}`);
+  }
+  return rows.length === 0 ? `  (the memory ends at ${bytes.length})` : rows.join("\n");
+}
+
+function numberText(bytes: Uint8Array, at: number, size: number, letter: string): string {
+  const bits = bytes.subarray(at, at + size).reduceRight((sum, byte) => (sum << 8n) | BigInt(byte), 0n);
+  if (letter === "x") return `0x${bits.toString(16).padStart(2 * size, "0")}`;
+  if (letter === "u") return String(bits);
+  const signed = BigInt.asIntN(8 * size, bits);
+  if (letter === "d") return String(signed);
+  return bits >= 0x20n && bits < 0x7fn ? `${signed} '${String.fromCharCode(Number(bits))}'` : String(signed);
+}
 
 /** `00000010  61 62 …  ab…` */
 function memoryRow(bytes: Uint8Array, address: number): string {

@@ -59,6 +59,88 @@ function session(folder: string, args: readonly string[], commands: readonly str
   return `${stdout.slice(stdout.indexOf("\n") + 1).trimEnd()}\nstatus ${status}`;
 }
 
+Deno.test("the prompt moves between frames, stops once, watches values, and shows memory as numbers", () =>
+  inFolder({ "sum.wat": SUM }, (folder) => {
+    const commands = [
+      "tbreak add",
+      "info breakpoints",
+      "run",
+      "info breakpoints",
+      "up",
+      "up",
+      "down",
+      "x/4xw 16",
+      "x/5c 16",
+      "x/9q 16",
+      "watch turns",
+      "watch a",
+      "continue",
+      "info watches",
+      "continue",
+      "unwatch",
+      "watch total",
+      "continue",
+      "info watches",
+      "unwatch",
+      "continue",
+    ];
+    assert.equal(
+      session(folder, ["sum.wat", "3"], commands).replaceAll("(waft) ", "> "),
+      `> tbreak add
+Breakpoint 1 at sum.wat:6
+> info breakpoints
+  1  add (once)
+> run
+#0 add at sum.wat:6:15
+>     6      (i32.add (local.get $a) (local.get $b)))
+> info breakpoints
+  (none)
+> up
+#1 sum at sum.wat:9:26
+>     9        (local.set $total (call $add (local.get $total) (local.get $n)))
+> up
+This is the outermost frame.
+> down
+#0 add at sum.wat:6:15
+>     6      (i32.add (local.get $a) (local.get $b)))
+> x/4xw 16
+  00000010  0x6c6c6568  0x0000006f  0x00000000  0x00000000
+> x/5c 16
+  00000010  104 'h'  101 'e'  108 'l'  108 'l'  111 'o'
+> x/9q 16
+x takes /COUNT FORMAT SIZE with a count up to 1024, x d u c, and b h w g; not /9q.
+> watch turns
+Watching turns: 0
+> watch a
+Watching a: 0
+> continue
+watch a: its function has returned
+#0 sum at sum.wat:9:8
+>     9        (local.set $total (call $add (local.get $total) (local.get $n)))
+> info watches
+  turns
+> continue
+watch turns: 0 -> 1
+#0 sum at sum.wat:11:45
+>    11        (br_if $again (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+> unwatch
+> watch total
+Watching total: 3
+> continue
+watch total: 3 -> 5
+#0 sum at sum.wat:10:36
+>    10        (global.set $turns (i64.add (global.get $turns) (i64.const 1)))
+> info watches
+  total
+> unwatch
+> continue
+6
+The program ended with status 0.
+(waft)
+status 0`,
+    );
+  }));
+
 Deno.test("the prompt answers mistakes, and changes of variables take effect", () =>
   inFolder({ "sum.wat": SUM }, (folder) => {
     const commands = [
