@@ -18,6 +18,7 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-program",
   "reference-counts",
   "reference-recording",
+  "reference-runner",
   "reference-node-wasi",
   "reference-webassembly",
   "reference-component",
