@@ -22,6 +22,9 @@ const TYPES: readonly (readonly [end: string, type: string])[] = [
   [".json", "application/json"],
   ["index.json.sig", "application/json"],
   [".sh", "text/x-shellscript; charset=utf-8"],
+  [".md", "text/markdown; charset=utf-8"],
+  [".rb", "text/plain; charset=utf-8"],
+  [".yml", "text/plain; charset=utf-8"],
   [".ps1", "text/plain; charset=utf-8"], // the type that Invoke-RestMethod returns as text
   ["SHA256SUMS", "text/plain; charset=utf-8"],
   ["SHA256SUMS.sig", "text/plain; charset=utf-8"], // A line for each key.

@@ -38,6 +38,7 @@ import { signingKeysOf } from "../../registry/signing.ts";
 import { denoCache, fetchDeno, PINNED_DENO, type PinnedDeno, pinnedDeno } from "./pinned_deno.ts";
 import { buildBundle } from "./release_bundle.ts";
 import { executableName, filesBelow, run, say, sha256 } from "./release_files.ts";
+import { releaseManifests, releaseNotes } from "./release_manifests.ts";
 import { installerFor, isoSeconds, removeOld, windowsInstallerFor, writeIndex } from "./release_site.ts";
 import { readTaskLine } from "../task_options.ts";
 
@@ -133,11 +134,12 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
     artifacts.push({ platform, ...libc, kind, url, size: bytes.length, sha256: sha256(bytes) });
     say(`made ${name} (${(bytes.length / (1 << 20)).toFixed(1)} MiB)`);
   };
-  let script: string, windowsScript: string;
+  let script: string, windowsScript: string, notes: string;
   try {
     const tree = exportTree(commit, version, scratch);
     script = readFileSync(join(tree, "installer", "install.sh"), "utf8");
     windowsScript = readFileSync(join(tree, "installer", "install.ps1"), "utf8");
+    notes = releaseNotes(readFileSync(join(tree, "CHANGELOG.md"), "utf8"), version);
     put(`waft-${version}-source.tar.gz`, archiveOf(filesBelow(tree), version, SOURCE_LIMITS), "source", "any");
     if (options.packages) await putPackages(tree, version, scratch, put);
     else say("left out: packages for npm and JSR (--no-packages)");
@@ -157,6 +159,10 @@ async function buildRelease(options: ReleaseOptions): Promise<string> {
   writeFileSync(join(unfinished, "install.sh"), generated);
   const generatedForWindows = windowsInstallerFor(windowsScript, { version, entry, base: options.base });
   writeFileSync(join(unfinished, "install.ps1"), generatedForWindows);
+  writeFileSync(join(unfinished, "release-notes.md"), notes);
+  for (const [name, text] of releaseManifests({ version, entry, base: options.base })) {
+    writeFileSync(join(unfinished, name), text);
+  }
   // Files exist before the index names them.
   rmSync(folder, { recursive: true, force: true });
   renameSync(unfinished, folder);

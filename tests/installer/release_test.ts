@@ -26,6 +26,7 @@ import { versionFor } from "../../scripts/package/release.ts";
 import { OWN_NAMES } from "../../project/ops/versions/self_install.ts";
 import { bundleFiles } from "../../project/ops/versions/version.ts";
 import { bundleModules, placeUrls } from "../../scripts/package/release_bundle.ts";
+import { releaseManifests, releaseNotes } from "../../scripts/package/release_manifests.ts";
 import { keptReleases, windowsInstallerFor } from "../../scripts/package/release_site.ts";
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -284,6 +285,57 @@ Deno.test("every URL of a source file has a place in the bundle", () => {
     }
   }
   assert.ok(places >= 14, `found ${places} URLs`);
+});
+
+Deno.test("release notes are the part of the changelog about a version, or of what no version has yet", () => {
+  const changelog =
+    "# Changelog\n\nWords.\n\n## Unreleased\n\n### Added\n\n- New.\n\n## 1.2.3 (2026-01-02)\n\n- Old.\n";
+  assert.equal(releaseNotes(changelog, "1.2.3"), "# waft 1.2.3\n\n- Old.\n");
+  assert.equal(releaseNotes(changelog, "1.2.4-nightly.1"), "# waft 1.2.4-nightly.1\n\n### Added\n\n- New.\n");
+  assert.throws(() => releaseNotes("# Changelog\n", "1.2.3"), /says nothing about 1\.2\.3/);
+  const own = readFileSync(new URL("../../CHANGELOG.md", import.meta.url), "utf8");
+  assert.ok(releaseNotes(own, VERSION).length > 1000);
+});
+
+Deno.test("manifests of a release name its files with their digests", () => {
+  const artifact = (kind: "standalone" | "bundle", platform: string, digit: string) => ({
+    platform,
+    kind,
+    url: `releases/1.2.3/waft-1.2.3-${platform.replace("/", "-")}.tar.gz`,
+    size: 1,
+    sha256: digit.repeat(64),
+  });
+  const entry: ReleaseEntry = {
+    publishedAt: "2026-01-02T03:04:05Z",
+    commit: "0".repeat(40),
+    minDeno: "2.9.0",
+    artifacts: [
+      artifact("bundle", "linux/amd64", "0"),
+      artifact("standalone", "linux/amd64", "1"),
+      artifact("standalone", "darwin/arm64", "2"),
+      artifact("standalone", "windows/amd64", "3"),
+    ],
+  };
+  const manifests = releaseManifests({ version: "1.2.3", entry, base: "https://site.example/" });
+  const formula = manifests.get("waft.rb")!;
+  const files = [...formula.matchAll(/on_(\w+) do\n\s+url "([^"]+)"\n\s+sha256 "(.)\3{63}"/g)].map((m) => m.slice(1));
+  assert.deepEqual(files, [
+    ["arm", "https://site.example/releases/1.2.3/waft-1.2.3-darwin-arm64.tar.gz", "2"],
+    ["intel", "https://site.example/releases/1.2.3/waft-1.2.3-linux-amd64.tar.gz", "1"],
+  ]);
+  // The class and a method end besides the blocks.
+  assert.equal(formula.match(/^ *end$/gm)!.length, formula.match(/\bdo$/gm)!.length + 2);
+  assert.deepEqual(JSON.parse(manifests.get("waft-scoop.json")!).architecture, {
+    "64bit": { url: "https://site.example/releases/1.2.3/waft-1.2.3-windows-amd64.tar.gz", hash: "3".repeat(64) },
+  });
+  assert.match(manifests.get("action.yml")!, /"https:\/\/site\.example\/releases\/1\.2\.3\/install\.sh"/);
+  assert.doesNotMatch(manifests.get("action.yml")!, /\t/);
+  const without = releaseManifests({
+    version: "1.2.3",
+    entry: { ...entry, artifacts: [] },
+    base: "https://site.example",
+  });
+  assert.deepEqual([...without.keys()], ["action.yml"]);
 });
 
 Deno.test("the version that a commit is released as", () => {
