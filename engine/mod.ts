@@ -5,6 +5,7 @@
  */
 export {
   ArtifactError,
+  Budget,
   collectGarbage,
   type CompilationReport,
   type Context,
@@ -64,6 +65,7 @@ export type { NanRule } from "./settings/nans.ts";
 export type { StackRule } from "./settings/stack_rules.ts";
 export type { Settings, Tiering } from "./api/settings.ts";
 export type { BoundaryFunction, CallRecorder, RecordedCall } from "./runtime/suspension/call_recorder.ts";
+export type { BudgetOptions, Growth } from "./runtime/suspension/budget.ts";
 export type { ControlContext } from "./runtime/suspension/call_limits.ts";
 export type { ExternGlobal, ExternTable } from "./runtime/instance/externals.ts";
 export type { Poolable } from "./runtime/instance/instance_pool.ts";

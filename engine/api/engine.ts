@@ -69,6 +69,7 @@ import { type ChosenSettings, chosenSettings, codeSettings } from "../settings/c
 import type { NanRule } from "../settings/nans.ts";
 import type { StackRule } from "../settings/stack_rules.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
+import { Budget } from "../runtime/suspension/budget.ts";
 import { ProcessorAccount } from "../runtime/suspension/processor_account.ts";
 import { realmStore, setStoreCompiler } from "../runtime/realm_store.ts";
 import { CompiledModule } from "../runtime/code/compiled_module.ts";
@@ -912,6 +913,7 @@ export const host: HostObjects = {
 
 export {
   ArtifactError,
+  Budget,
   type CompilationReport,
   type Context,
   Delivery,

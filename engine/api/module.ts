@@ -473,8 +473,11 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
   call(context: Context, name: string, ...args: unknown[]): unknown {
     checkContext(context);
     const value = this.#function(name);
-    const { deadline, processorTime, fuel, signal } = context;
-    if (deadline === undefined && processorTime === undefined && fuel === undefined && signal === undefined) {
+    const { deadline, processorTime, fuel, budget, signal } = context;
+    if (
+      deadline === undefined && processorTime === undefined && fuel === undefined && budget === undefined &&
+      signal === undefined
+    ) {
       return value(...args);
     }
     return underControl(this.#instance, context, () => value(...args));

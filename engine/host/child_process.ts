@@ -54,7 +54,8 @@ export function startProcess(command: readonly string[], listener: ProcessListen
 }
 
 function childEnvironment(mayRead: (name: string) => boolean): Record<string, string> {
-  const environment: Record<string, string> = {};
+  // Node's rings of system calls would pass the filter of a confined process.
+  const environment: Record<string, string> = { UV_USE_IO_URING: "0" };
   for (const name of VARIABLES) {
     const value = mayRead(name) ? environmentVariable(name) : undefined;
     if (value !== undefined) environment[name] = value;

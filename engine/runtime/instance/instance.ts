@@ -632,8 +632,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.startState = undefined;
     this.store.closeInstance(this.number);
     if (this.isShared || this.isActive) return;
-    const { importedMemoryCount } = this.module.valid;
+    const { importedMemoryCount, importedTableCount } = this.module.valid;
     for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i].close();
+    for (let i = importedTableCount; i < this.tables.length; i++) this.tables[i].releaseBudget();
   }
 
   /**

@@ -34,7 +34,8 @@ import {
 import { callAsync } from "../suspension/async_call.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { Tag } from "../exceptions/exception.ts";
-import { type ControlContext, underControl } from "../suspension/call_limits.ts";
+import type { Budget } from "../suspension/budget.ts";
+import { checkBudget, type ControlContext, underControl } from "../suspension/call_limits.ts";
 import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
 import { funcInfo, hostTypeOf } from "./func.ts";
 import { Global } from "./global.ts";
@@ -101,7 +102,8 @@ export function instantiate(
 ): Instance {
   const { valid, layout } = module;
   const { thread } = store;
-  const { record, errors, promises, resettable } = context;
+  const { record, errors, promises, resettable, budget } = context;
+  if (budget !== undefined) checkBudget(budget);
   const values = valid.imports.map((entry) => lookUp(imports, entry));
   const refusals = promises === "values" ? values.map(refusalOf) : [];
   // No user code runs between this check and the start function, so the checked imports cannot change.
@@ -126,8 +128,8 @@ export function instantiate(
   try {
     store.heap.types.define(valid.canonicalIds, valid.hasUnknownFeatures === true || valid.usedFeatures.has("gc"));
     addFunctions(instance, values, promises === "values", refusals);
-    addMemories(instance, values, limits);
-    addTables(instance, values, limits);
+    addMemories(instance, values, limits, budget);
+    addTables(instance, values, limits, budget);
     addTags(instance, values);
     addGlobals(instance, values);
     const typeIds = (block.offset + layout.typeIdsOffset) >> 2;
@@ -482,7 +484,12 @@ function suspendingRules({ thread }: Store, refusal: Refusal | undefined, entry:
   };
 }
 
-function addMemories(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {
+function addMemories(
+  instance: Instance,
+  values: readonly unknown[],
+  limits: Required<InstanceLimits>,
+  budget: Budget | undefined,
+): void {
   const { module, store } = instance;
   for (const value of importsOf(module, values, "memory")) {
     const memory = value as Memory;
@@ -497,6 +504,7 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
       image: memoryImageOf(store.thread.host, module, module.valid.importedMemoryCount + i),
       guarded: !module.settings.explicitBounds && isGuardable(type),
       maxBytes: limits.maxMemoryPages * PAGE_BYTES,
+      budget,
     });
     instance.memories.push(memory);
     memory.addUser(instance);
@@ -509,12 +517,17 @@ function addMemories(instance: Instance, values: readonly unknown[], limits: Req
   }
 }
 
-function addTables(instance: Instance, values: readonly unknown[], limits: Required<InstanceLimits>): void {
+function addTables(
+  instance: Instance,
+  values: readonly unknown[],
+  limits: Required<InstanceLimits>,
+  budget: Budget | undefined,
+): void {
   const { module, store } = instance;
   for (const value of importsOf(module, values, "table")) instance.tables.push(value as Table);
   const imported = instance.tables.length;
   for (const type of module.tableTypes.slice(imported)) {
-    instance.tables.push(new Table(store.thread.contexts, type, limits.maxTableElements));
+    instance.tables.push(new Table(store.thread.contexts, type, limits.maxTableElements, budget));
   }
   for (const table of new Set(instance.tables)) {
     table.users.add(instance);

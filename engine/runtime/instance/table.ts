@@ -3,6 +3,7 @@
  * record, a host handle, or 0 for null. VM contexts hold copies of base and length; a table notifies its `users` when
  * either changes.
  */
+import type { SizeBudget } from "../memory/memory.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type TableType } from "../../wasm/types.ts";
@@ -20,8 +21,18 @@ export interface TableUser {
   readonly preempted: boolean;
 }
 
-const BLOCKS = new FinalizationRegistry<{ arena: ContextArena; block: ContextBlock }>((holder) => {
+/** The parts of a table that outlive it. */
+interface TableHolder {
+  readonly arena: ContextArena;
+  block: ContextBlock;
+  /** The budget that pays for `bytes`. */
+  readonly budget: SizeBudget | undefined;
+  bytes: number;
+}
+
+const BLOCKS = new FinalizationRegistry<TableHolder>((holder) => {
   holder.arena.release(holder.block);
+  holder.budget?.give(holder.bytes);
 });
 
 export class Table {
@@ -32,9 +43,15 @@ export class Table {
   /** Observes accesses of JavaScript to the elements, for recordings. */
   watcher: { wrote(index: number): void; read(index: number, value: unknown): void } | undefined;
   #length: number;
-  readonly #holder: { arena: ContextArena; block: ContextBlock };
+  readonly #holder: TableHolder;
 
-  constructor(arena: ContextArena, type: TableType, maxElements: number = MAX_TABLE_ELEMENTS) {
+  /** The table's elements are paid for by `budget`, if given. */
+  constructor(
+    arena: ContextArena,
+    type: TableType,
+    maxElements: number = MAX_TABLE_ELEMENTS,
+    budget?: SizeBudget,
+  ) {
     const { min, max } = type.limits;
     this.type = type;
     this.maxElements = max === undefined || max > BigInt(maxElements) ? maxElements : Number(max);
@@ -42,7 +59,11 @@ export class Table {
       throw new RangeError(`Out of memory: a table of ${min} elements exceeds the limit of ${maxElements}`);
     }
     this.#length = Number(min);
-    this.#holder = { arena, block: arena.allocate(Math.max(8, this.#length * 8)) };
+    const bytes = this.#length * 8;
+    if (budget?.take("table", 0, bytes) === false) {
+      throw new RangeError(`Out of memory: the budget refuses a table of ${min} elements`);
+    }
+    this.#holder = { arena, block: arena.allocate(Math.max(8, bytes)), budget, bytes };
     BLOCKS.register(this, this.#holder);
   }
 
@@ -132,6 +153,7 @@ export class Table {
 
   #shrink(length: number): void {
     if (length === this.#length) return;
+    this.#mayHave(length * 8);
     const { region, offset } = this.#holder.block;
     region.u8.fill(0, offset + length * 8, offset + this.#length * 8);
     this.#length = length;
@@ -142,24 +164,49 @@ export class Table {
   grow(delta: number, word: number): number {
     const old = this.#length;
     const length = old + delta;
-    if (length > this.maxElements) return -1;
-    const { arena, block } = this.#holder;
-    if (length * 8 > block.size) {
-      for (const user of this.users) if (user.preempted) return -1;
-      let next: ContextBlock;
-      try {
-        next = arena.allocate(length * 8);
-      } catch (error) {
-        if (error instanceof RangeError) return -1;
-        throw error;
-      }
-      next.region.u8.set(block.region.u8.subarray(block.offset, block.offset + old * 8), next.offset);
-      this.#holder.block = next;
-      arena.release(block);
+    if (length > this.maxElements || !this.#mayHave(length * 8)) return -1;
+    // The budget's function may have grown it.
+    if (this.#length !== old || !this.#makeRoom(length)) {
+      this.#mayHave(this.#length * 8);
+      return -1;
     }
     this.#length = length;
     this.fill(old, delta, word);
     for (const user of this.users) user.tableMoved(this);
     return old;
+  }
+
+  /** Gives the bytes of a table that no code uses any more back to its budget. */
+  releaseBudget(): void {
+    this.#mayHave(0);
+  }
+
+  /** Asks the budget for a length in bytes; returns whether it is granted. */
+  #mayHave(bytes: number): boolean {
+    const holder = this.#holder;
+    const { budget, bytes: from } = holder;
+    if (budget === undefined || bytes === from) return true;
+    if (bytes < from) budget.give(from - bytes);
+    else if (!budget.take("table", from, bytes)) return false;
+    holder.bytes += bytes - from; // the budget's function may have changed it
+    return true;
+  }
+
+  /** Moves the elements to a block for `length` of them, if needed; returns false if that is not possible. */
+  #makeRoom(length: number): boolean {
+    const { arena, block } = this.#holder;
+    if (length * 8 <= block.size) return true;
+    for (const user of this.users) if (user.preempted) return false;
+    let next: ContextBlock;
+    try {
+      next = arena.allocate(length * 8);
+    } catch (error) {
+      if (error instanceof RangeError) return false;
+      throw error;
+    }
+    next.region.u8.set(block.region.u8.subarray(block.offset, block.offset + this.#length * 8), next.offset);
+    this.#holder.block = next;
+    arena.release(block);
+    return true;
   }
 }

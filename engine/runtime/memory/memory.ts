@@ -37,6 +37,14 @@ export interface MemoryUser {
   readonly preempted: boolean;
 }
 
+/** The budget that pays for a memory (suspension/budget.ts). */
+export interface SizeBudget {
+  /** Takes the bytes of a growth; returns false if they are not granted. */
+  take(kind: "memory" | "table", from: number, to: number): boolean;
+  /** Takes bytes back. */
+  give(bytes: number): void;
+}
+
 /** Observes accesses of the host to a memory, for recordings. */
 export interface MemoryWatcher {
   /** Called before a program gets a view of all bytes, which it may keep. */
@@ -62,6 +70,14 @@ interface Holder {
   open: ArrayBuffer | undefined;
 }
 
+/** The bytes of a memory that a budget pays for; outlives the Memory object. */
+interface Charge {
+  readonly budget: SizeBudget;
+  bytes: number;
+}
+
+const CHARGES = new FinalizationRegistry<Charge>(({ budget, bytes }) => budget.give(bytes));
+
 const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
   // Growth can no longer detach the view, so transfers can be forbidden.
   if (open !== undefined) currentHost().lent.seal(open);
@@ -82,6 +98,8 @@ export interface MemoryOptions {
   image?: RangeImage;
   /** The existing pages of a memory that another realm shares with this one. */
   pages?: SharedPages;
+  /** The budget that pays for its bytes. */
+  budget?: SizeBudget | undefined;
 }
 
 /** The limit of memories of `type` in pages, where the host allows `maxBytes` bytes. */
@@ -130,6 +148,7 @@ export class Memory {
   readonly shared: SharedPages | undefined;
   readonly #host: Host;
   readonly #holder: Holder | undefined;
+  #charge: Charge | undefined;
   #buffer: ArrayBuffer | undefined;
   /**
    * True if growing detaches the current view (JavaScript API, "refresh the memory buffer"); otherwise the view only
@@ -159,6 +178,7 @@ export class Memory {
     this.maxPages = max === undefined ? limit : Math.min(limit, Number(max));
     if (min > BigInt(limit)) throw new RangeError(`Out of memory: ${min} pages exceed the limit of ${limit}`);
     this.#pages = Number(min);
+    if (options.budget !== undefined) this.#chargeTo(options.budget, this.#pages * this.pageBytes);
     if (type.shared) {
       const reservation = this.guarded ? GUARD_RESERVATION : Math.max(this.maxPages, 1) * this.pageBytes;
       this.shared = options.pages ?? SharedPages.make(host, this.#pages * this.pageBytes, reservation);
@@ -168,6 +188,23 @@ export class Memory {
     this.#reservation = this.guarded ? GUARD_RESERVATION : Math.max(bytes, host.pageSize);
     this.#holder = { range: Range.take(host, this.#reservation, bytes, options.image), open: undefined };
     MEMORIES.register(this, this.#holder);
+  }
+
+  #chargeTo(budget: SizeBudget, bytes: number): void {
+    if (!budget.take("memory", 0, bytes)) throw new RangeError(`Out of memory: the budget refuses ${bytes} bytes`);
+    this.#charge = { budget, bytes };
+    CHARGES.register(this, this.#charge);
+  }
+
+  /** Asks the budget for a length in bytes; returns whether it is granted. */
+  #mayHave(bytes: number): boolean {
+    const charge = this.#charge;
+    if (charge === undefined || bytes === charge.bytes) return true;
+    const from = charge.bytes;
+    if (bytes < from) charge.budget.give(from - bytes);
+    else if (!charge.budget.take("memory", from, bytes)) return false;
+    charge.bytes += bytes - from; // the budget's function may have changed it
+    return true;
   }
 
   /**
@@ -279,6 +316,7 @@ export class Memory {
     const range = holder?.range;
     if (holder === undefined || range === undefined) return;
     const pages = Number(this.type.limits.min);
+    this.#mayHave(pages * this.pageBytes);
     if (this.#pages === pages) return range.clear();
     // Views of the grown memory must stay readable, and pages beyond the initial length must not be accessible.
     holder.range = Range.take(this.#host, this.#reservation, this.#committed(pages), range.image);
@@ -339,6 +377,12 @@ export class Memory {
     const old = this.#pages;
     const next = old + delta;
     if (next > this.maxPages) return -1;
+    const size = this.pageBytes;
+    if (!this.#mayHave(next * size)) return -1;
+    if (this.#pages !== old) { // the budget's function has grown or closed it
+      this.#mayHave(this.#pages * size);
+      return -1;
+    }
     if (delta === 0) {
       this.#forgetBuffer();
       return old;
@@ -346,6 +390,7 @@ export class Memory {
     try {
       this.#resize(next);
     } catch (error) {
+      this.#mayHave(old * size);
       if (error instanceof RangeError) return -1;
       throw error;
     }
@@ -355,7 +400,10 @@ export class Memory {
 
   #growShared(shared: SharedPages, delta: number): number {
     if (delta > this.maxPages) return -1;
+    const before = shared.byteLength;
+    if (!this.#mayHave(before + delta * this.pageBytes)) return -1;
     const old = shared.grow(delta * this.pageBytes, this.maxPages * this.pageBytes);
+    if (old < 0) this.#mayHave(before);
     if (old >= 0 && delta > 0) { for (const user of this.users()) user.memoryMoved(this); }
     return old < 0 ? -1 : old / this.pageBytes;
   }
@@ -387,6 +435,7 @@ export class Memory {
     const range = this.#holder?.range;
     if (range === undefined) return;
     this.#holder!.range = undefined;
+    this.#mayHave(0);
     range.give(this.#committed(Number(this.type.limits.min)));
     this.#setPages(0);
   }

@@ -16,13 +16,14 @@
 import { STATUS, THREAD } from "../../abi/context_layout.ts";
 import { clearTimer, inNextTurn, now, setTimer } from "../../host/clocks.ts";
 import { onAbort } from "./abort_listeners.ts";
+import { fuelUnits } from "./fuel_units.ts";
 import {
+  checkBudget,
   checkProcessorTime,
   checkSignal,
   type ControlContext,
   deadlineInWords,
   deadlineTime,
-  fuelUnits,
   type LimitedInstance,
   processorTimeInWords,
   requireControl,
@@ -195,7 +196,10 @@ class AsyncCall {
     sliced = true,
     account?: ProcessorAccount,
   ) {
-    const { deadline, processorTime, fuel, signal } = context;
+    const { deadline, processorTime, fuel, budget, signal } = context;
+    if (budget !== undefined && checkBudget(budget).fuel !== undefined) {
+      throw new TypeError("The fuel of a budget limits synchronous calls only: give the call fuel of its own");
+    }
     if (signal !== undefined) {
       checkSignal(signal);
       signal.throwIfAborted();
@@ -204,8 +208,12 @@ class AsyncCall {
       requireControl(instance, "interruptible", "processorTime");
       checkProcessorTime(processorTime);
     }
-    if (account !== undefined) requireControl(instance, "interruptible", "processorTime");
-    this.#account = account ?? (processorTime === undefined ? undefined : new ProcessorAccount(processorTime));
+    const shared = account ?? budget?.account;
+    if (shared !== undefined) requireControl(instance, "interruptible", "processorTime");
+    if (processorTime !== undefined && shared !== undefined && account === undefined) {
+      throw new TypeError("An asynchronous call has a processorTime of its own or that of a budget, not both");
+    }
+    this.#account = shared ?? (processorTime === undefined ? undefined : new ProcessorAccount(processorTime));
     if (deadline !== undefined) requireControl(instance, "interruptible", "deadline");
     if (signal !== undefined) requireControl(instance, "interruptible", "signal");
     if (fuel !== undefined) {

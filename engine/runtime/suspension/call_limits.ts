@@ -12,8 +12,10 @@ import { dateNow, now } from "../../host/clocks.ts";
 import { THREAD } from "../../abi/context_layout.ts";
 import { inWords, isRecord, requireBoolean, requireKnownNames } from "../../base/arguments.ts";
 import { TrapError } from "../../base/errors.ts";
-import { type GuestThread, UNLIMITED_FUEL } from "../thread/guest_thread.ts";
+import type { GuestThread } from "../thread/guest_thread.ts";
+import type { Budget } from "./budget.ts";
 import type { CallRecorder } from "./call_recorder.ts";
+import { fuelUnits } from "./fuel_units.ts";
 import type { ProcessorAccount } from "./processor_account.ts";
 
 /** The parts of an instance that limits depend on. */
@@ -47,6 +49,11 @@ export interface ControlContext {
    */
   fuel?: number | bigint;
   /**
+   * The budget of a tenant. Read by `instantiate`: it pays for the memories and tables of the instance. In a call: its
+   * processor time and fuel limit the call, in addition to the call's own; fuel is for synchronous calls.
+   */
+  budget?: Budget;
+  /**
    * Aborts the call: `callAsync` rejects with the signal's reason, while the guest waits for a promise or, with an
    * engine with `interruptible`, when it is preempted. A synchronous call checks the signal only before it begins. A
    * wait that blocks the thread, such as a read of WASI, delays the signal; a deadline ends it.
@@ -77,6 +84,7 @@ const CONTEXT_NAMES = {
   deadline: true,
   processorTime: true,
   fuel: true,
+  budget: true,
   signal: true,
   promises: true,
   errors: true,
@@ -121,6 +129,17 @@ export function underControl<T>(
   action: () => T,
   account?: ProcessorAccount,
 ): T {
+  const { budget } = context;
+  const limited = () => underOwnLimits(instance, context, action, account);
+  return budget === undefined ? limited() : underBudget(instance, budget, limited);
+}
+
+function underOwnLimits<T>(
+  instance: LimitedInstance,
+  context: ControlContext,
+  action: () => T,
+  account: ProcessorAccount | undefined,
+): T {
   const { deadline, processorTime, fuel, signal } = context;
   const { thread } = instance.store;
   if (signal !== undefined) {
@@ -156,6 +175,20 @@ export function deadlineTime(deadline: number | Date): number {
   const delay = typeof deadline === "number" ? deadline : deadline.getTime() - dateNow();
   if (Number.isNaN(delay)) throw new RangeError("The context's deadline must be milliseconds or a valid Date");
   return now() + delay;
+}
+
+/** Runs `action` under the processor time and the fuel of `budget`. */
+function underBudget<T>(instance: LimitedInstance, budget: Budget, action: () => T): T {
+  const { thread } = instance.store;
+  const { account, fuel } = checkBudget(budget);
+  const fueled = fuel === undefined ? action : () => withFuel(instance, thread, budget, fuel, action);
+  return account === undefined ? fueled() : withAccount(instance, thread, account, fueled);
+}
+
+/** Throws TypeError unless `budget` is a Budget. */
+export function checkBudget(budget: unknown): Budget {
+  if (typeof (budget as Budget | null)?.take === "function") return budget as Budget;
+  throw new TypeError(`The context's budget must be a Budget, not ${inWords(budget)}`);
 }
 
 function withDeadline<T>(thread: GuestThread, deadline: number | Date, at: number, action: () => T): T {
@@ -218,7 +251,7 @@ function withAccount<T>(
 function withFuel<T>(
   instance: LimitedInstance,
   thread: GuestThread,
-  context: ControlContext,
+  context: { fuel?: number | bigint | undefined },
   fuel: number | bigint,
   action: () => T,
 ): T {
@@ -255,14 +288,6 @@ export function deadlineInWords(deadline: number | Date): string {
 /** A limit of processor time as a trap names it. */
 export function processorTimeInWords(time: number): string {
   return `the limit of ${time} ms of processor time`;
-}
-
-/** Converts a context's fuel. Throws RangeError unless it is an integer from 0 to UNLIMITED_FUEL. */
-export function fuelUnits(fuel: number | bigint): bigint {
-  if (typeof fuel === "bigint" ? fuel < 0n || fuel > UNLIMITED_FUEL : !Number.isSafeInteger(fuel) || fuel < 0) {
-    throw new RangeError(`The context's fuel must be a whole number from 0 to 2^62, not ${inWords(fuel)}`);
-  }
-  return BigInt(fuel);
 }
 
 /** Throws TypeError if code that `instance` can reach without JavaScript does not enforce the limit. */

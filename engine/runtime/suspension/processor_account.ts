@@ -26,6 +26,11 @@ export class ProcessorAccount {
     return this.#left <= 0;
   }
 
+  /** The milliseconds that are left, at least 0; while a slice runs, those at its beginning. */
+  get left(): number {
+    return Math.max(0, this.#left);
+  }
+
   /** Records that a slice begins. Returns the time at which the budget is used up. */
   begin(now: number): number {
     if (this.#depth++ === 0) this.#end = now + this.#left;
