@@ -86,6 +86,25 @@ function startingHere(original: WorkerClass, argumentsFor: (...args: never[]) =>
   };
 }
 
+/**
+ * Refuses modules and memories in messages to Workers that were started before this module, which have the host's
+ * WebAssembly and would receive data in their place. `installed` is the class of later Workers.
+ */
+function refuseEarlierWorkers(original: WorkerClass, installed: WorkerClass): void {
+  const prototype = original.prototype as { postMessage(...args: unknown[]): unknown };
+  const { postMessage } = prototype;
+  prototype.postMessage = function (this: unknown, ...args: unknown[]): unknown {
+    if (!(this instanceof installed) && toMessage(args[0]) !== args[0]) {
+      const reason = "the Worker was started before @waft/engine/install, and has the host's WebAssembly";
+      throw new DOMException(
+        `Modules and memories could not be cloned: ${reason}. Install it first.`,
+        "DataCloneError",
+      );
+    }
+    return Reflect.apply(postMessage, this, args);
+  };
+}
+
 /** Runs `action` without warnings: Node prints one when its own WASI, which waft replaces, is loaded. */
 function withoutWarnings(action: () => void): void {
   const { emitWarning } = process;
@@ -111,7 +130,9 @@ export function install(): void {
   }
   const workers = nodeModule("node:worker_threads") as unknown as NodeWorkers & { Worker: WorkerClass };
   patchNodeMessages(workers);
-  workers.Worker = startingHere(workers.Worker, nodeArguments);
+  const { Worker } = workers;
+  workers.Worker = startingHere(Worker, nodeArguments);
+  refuseEarlierWorkers(Worker, workers.Worker);
   if (workers.workerData !== undefined) workers.workerData = fromMessage(workers.workerData);
   withoutWarnings(() => Object.assign(nodeModule("node:wasi"), { WASI }));
   registerHooks();

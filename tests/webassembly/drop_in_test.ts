@@ -9,7 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
-import { CHILD_TIMEOUT, preloadArguments } from "../support/host_arguments.ts";
+import { CHILD_TIMEOUT, hostArguments, preloadArguments } from "../support/host_arguments.ts";
 import { wasm } from "./subject.ts";
 
 /** Files of a program by name; its output. */
@@ -291,4 +291,52 @@ setTimeout(() => parentPort.postMessage(received.join()), 0);
 Deno.test("Workers: a script of the option eval is CommonJS, and a module that awaits gets each message once", () => {
   const output = outputOf({ "main.mjs": WORKERS, "worker.mjs": WAITING_WORKER }, "main.mjs");
   assert.equal(output, "true,string,Module,function\ntrue,true\ntrue,true\n1,2,3\n");
+});
+
+/** Starts a Worker, installs waft, starts another, and posts text and a module to both. */
+const EARLY_WORKER = `
+import { Worker } from "node:worker_threads";
+const answerOf = (worker) => new Promise((resolve) => worker.once("message", resolve));
+const start = async (WorkerClass) => {
+  const worker = new WorkerClass(new URL("worker.mjs", import.meta.url));
+  await answerOf(worker);
+  return worker;
+};
+const early = await start(Worker);
+await import(process.argv[2]);
+const late = await start(process.getBuiltinModule("node:worker_threads").Worker);
+const module = new WebAssembly.Module(Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0));
+for (const worker of [early, late]) {
+  try {
+    for (const message of ["text", { module }]) {
+      const answer = answerOf(worker);
+      worker.postMessage(message);
+      console.log(await answer);
+    }
+  } catch (error) {
+    console.log(error.name, /started before @waft\\/engine\\/install/.test(error.message));
+  }
+  await worker.terminate();
+}
+process.exit(0);
+`;
+
+const ECHO_WORKER = `
+import { parentPort } from "node:worker_threads";
+parentPort.on("message", (message) =>
+  parentPort.postMessage(String(message === "text" || message.module instanceof WebAssembly.Module)));
+parentPort.postMessage("ready");
+`;
+
+Deno.test("Workers: one that was started before waft was installed gets no modules, and its program an error", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-drop-in-"));
+  try {
+    writeFileSync(join(folder, "main.mjs"), EARLY_WORKER);
+    writeFileSync(join(folder, "worker.mjs"), ECHO_WORKER);
+    const args = [...hostArguments(join(folder, "main.mjs")), import.meta.resolve("@waft/engine/install")];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8", timeout: CHILD_TIMEOUT });
+    assert.equal(stdout, "true\nDataCloneError true\ntrue\ntrue\n", stderr);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
 });
