@@ -6,7 +6,7 @@
 import type { ReleaseArtifact, ReleaseEntry } from "../../project/versions/release_index.ts";
 
 /** A release, as its manifests name it. */
-export interface DescribedRelease {
+interface DescribedRelease {
   readonly version: string;
   readonly entry: ReleaseEntry;
   /** The address of the release site. */
