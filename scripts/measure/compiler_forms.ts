@@ -1,8 +1,8 @@
 /**
  * Measures the forms of the compiler's parts: `deno task forms [FILE.wasm] [--processes N]`. In: a module, the kernel
- * of the baseline tier by default. Out: for the optimizer and for the register allocator, and for each form, a row with
- * the time of its first run over all functions in a fresh process, as a median over processes that alternate, and the
- * best of its later runs.
+ * of the baseline tier by default. Out: for the optimizer, for the register allocator, and for selection and emission
+ * (the backend), and for each form, a row with the time of its first run over all functions in a fresh process, as a
+ * median over processes that alternate, and the best of its later runs.
  *
  * Every process prepares the functions first; that and copies to the module's memory do not count. The workspace is new
  * for the first run. Machine code comes from the engine, outside of the measured time.
@@ -16,15 +16,19 @@ import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { fromBase64 } from "../../engine/base/base64.ts";
 import { KERNEL } from "../../engine/baseline/generated/kernel_x64.ts";
 import { Allocation } from "../../engine/codegen/allocation.ts";
+import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import type { CodegenContext } from "../../engine/codegen/target.ts";
 import { VCode } from "../../engine/codegen/vcode.ts";
 import type { IrFunction } from "../../engine/ir/function.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "../../engine/regalloc/allocate.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
+import type { ModuleEnv } from "../../engine/translate/module_env.ts";
 import { translatedFunctions, translatedModule } from "../../tests/support/translated_functions.ts";
 import { functionSelector } from "../../tests/support/selected_functions.ts";
 import { AllocatorModule } from "../generate/portable/allocator_module.ts";
+import { BackendModule } from "../generate/portable/backend_module.ts";
 import { buildCompiler, portableSubset } from "../generate/portable/build_compiler.ts";
 import { compilerExports } from "../generate/portable/compiler_forms.ts";
 import { OptimizerModule, optionBits } from "../generate/portable/optimizer_module.ts";
@@ -32,14 +36,14 @@ import { progress, readTaskLine } from "../task_options.ts";
 
 const FORMS = ["TypeScript", "WebAssembly", "machine code", "baseline code"] as const;
 type Form = typeof FORMS[number];
-const PARTS = ["optimizer", "allocator"] as const;
+const PARTS = ["optimizer", "allocator", "backend"] as const;
 type Part = typeof PARTS[number];
 /** Runs in one process. */
 const RUNS = 12;
 
 const task = {
   name: "task forms",
-  about: "Measures the optimizer and the register allocator as TypeScript, as WebAssembly and as machine code.",
+  about: "Measures the parts of the compiler as TypeScript, as WebAssembly and as machine code.",
   operands: "[FILE.wasm]",
   options: {
     processes: { value: "N", least: 1, help: "processes for each form", default: "5" },
@@ -78,9 +82,19 @@ async function measure(part: Part, form: Form): Promise<number[]> {
         [...translatedFunctions(moduleBytes(), { optimizations })].reduce((sum, f) => sum + optimizeOne(f), 0),
       );
     }
-  } else {
+  } else if (part === "allocator") {
     const allocateOne = await allocatorOf(form), functions = selected();
     for (let run = 0; run < RUNS; run++) times.push(functions.reduce((sum, v) => sum + allocateOne(v), 0));
+  } else {
+    const { env, functions } = translatedModule(moduleBytes(), { optimizations });
+    const bodies = Array.from(functions, (f) => {
+      optimize(f, optimizations, new Statistics());
+      return f;
+    });
+    for (let run = 0, begin = await backendOf(form, env); run < RUNS; run++) {
+      const generateOne = begin();
+      times.push(bodies.reduce((sum, f, index) => sum + generateOne(f, index), 0));
+    }
   }
   return times;
 }
@@ -110,6 +124,53 @@ async function allocatorOf(form: Form): Promise<(v: VCode) => number> {
   return (v) => {
     allocator.load(v);
     return timeOf(() => allocator.run());
+  };
+}
+
+/**
+ * A function that begins a run over all functions of a module. It returns a function that selects and emits one, and
+ * returns the milliseconds that these took; its registers are allocated in between.
+ */
+async function backendOf(form: Form, env: ModuleEnv): Promise<() => (f: IrFunction, index: number) => number> {
+  const context: CodegenContext = {
+    layout: env.layout,
+    explicitBounds: false,
+    signatures: env.signatures,
+    functionSignature: env.functionSignature,
+    optimizations,
+    statistics: new Statistics(),
+    cpu: new Set(["avx"]),
+    stackFence: true,
+  };
+  const begin = () => {
+    const code = new MachineCode(env.functionSignature.length, env.signatures.length);
+    OPTIMIZING_X64.emitStubs(context, code);
+    return code;
+  };
+  if (form === "TypeScript") {
+    const workspace = new AllocatorWorkspace(), out = new Allocation(), v = new VCode();
+    const backend = OPTIMIZING_X64.functionBackend();
+    return () => {
+      const code = begin();
+      return (f, index) => {
+        const selection = timeOf(() => backend.select(f, v, context, code));
+        allocateRegisters(v, registers, optimizations, out, new Statistics(), workspace);
+        return selection + timeOf(() => backend.emit(v, out, context, code, index));
+      };
+    };
+  }
+  const exports = compilerExports(form, await buildCompiler(await portableSubset()), () => {});
+  const optimizer = new OptimizerModule(exports), allocator = new AllocatorModule(exports);
+  const backend = new BackendModule(exports);
+  allocator.begin(registers, optimizations);
+  return () => {
+    backend.begin("x64", context, begin());
+    return (f, index) => {
+      optimizer.load(f);
+      const selection = timeOf(() => backend.select(f, env.functionSignature[index]));
+      backend.allocate(allocator.bits);
+      return selection + timeOf(() => backend.emit(index));
+    };
   };
 }
 

@@ -8,6 +8,7 @@
  *     select(…)         selects instructions for the function that is loaded
  *     emit(index)       emits it as defined function `index`, after its registers were allocated
  *     compileBody(…)    all steps from the IR as it is loaded
+ *     compileFunction(…)  all steps from the bytes of a function, for the module that translation has opened
  *     codeFacts(index)  address of the record FACTS: address and length of the code, words and address of the rows of
  *                       calls and of traps, number of relocations; then what is known of defined function `index`
  *     relocation(k, n)  word n of relocation k
@@ -44,6 +45,7 @@ import { CodegenOptions } from "./codegen/codegen_options";
 import { MachineCode } from "./codegen/machine_code";
 import { Signature } from "./ir/types";
 import { loadedFunction, run } from "./optimizer_entry";
+import { translate } from "./translator_entry";
 
 const FACTS: StaticArray<i32> = [${Array(CODE_FACTS).fill(0).join(", ")}];
 let x64Selection: X64Selection = new X64Selection();
@@ -108,6 +110,11 @@ export function select(signature: i32, funcIndex: i32): void {
   const f = loadedFunction();
   f.signature = signatures[signature];
   f.funcIndex = funcIndex;
+  selectLoaded();
+}
+
+function selectLoaded(): void {
+  const f = loadedFunction();
   options.counts.reset();
   if (isArm64) selectArm64(arm64Selection, f, currentVCode(), options, code);
   else selectX64(x64Selection, f, currentVCode(), options, code);
@@ -126,6 +133,14 @@ export function allocateSelected(bits: i32): void {
 export function compileBody(signature: i32, funcIndex: i32, index: i32, passes: i32, allocation: i32): void {
   run(passes);
   select(signature, funcIndex);
+  allocateCurrent(allocation);
+  emit(index);
+}
+
+export function compileFunction(index: i32, passes: i32, allocation: i32): void {
+  translate(index);
+  run(passes);
+  selectLoaded();
   allocateCurrent(allocation);
   emit(index);
 }

@@ -23,6 +23,8 @@ export interface BackendExports {
   emit(index: number): void;
   /** All steps from the IR that is loaded. */
   compileBody(signature: number, funcIndex: number, index: number, passes: number, allocation: number): void;
+  /** All steps from the bytes of defined function `index`. */
+  compileFunction(index: number, passes: number, allocation: number): void;
   codeFacts(index: number): number;
   relocation(k: number, n: number): number;
   counted(n: number): number;
