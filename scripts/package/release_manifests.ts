@@ -70,6 +70,7 @@ function homebrewFormula(release: DescribedRelease): string | undefined {
 
 ${systems.join("\n")}
   def install
+    chmod 0755, "waft"
     bin.install "waft"
     generate_completions_from_executable(bin/"waft", "completion")
   end
