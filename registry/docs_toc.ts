@@ -16,6 +16,8 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-wasi",
   "reference-threads",
   "reference-program",
+  "reference-runner",
+  "reference-extism",
   "reference-counts",
   "reference-recording",
   "reference-runner",

@@ -47,6 +47,7 @@ const ELEMENTS_OR_UNDEFINED: Readonly<Record<string, string>> = {
 const PUBLIC = [
   "component/mod.ts",
   "mod.ts",
+  "engine/extism/mod.ts",
   "engine/mod.ts",
   "engine/cache/code_cache.ts",
   "engine/drop_in/install.ts",

@@ -54,7 +54,7 @@ export function startProcess(command: readonly string[], listener: ProcessListen
 }
 
 function childEnvironment(mayRead: (name: string) => boolean): Record<string, string> {
-  // Node's rings of system calls would pass the filter of a confined process.
+  // Node's rings with a thread of the kernel would evade the filter of a confined process.
   const environment: Record<string, string> = { UV_USE_IO_URING: "0" };
   for (const name of VARIABLES) {
     const value = mayRead(name) ? environmentVariable(name) : undefined;

@@ -3,11 +3,10 @@
  * answers, through standard output.
  */
 import { exitProcess } from "../host/process.ts";
-import { runProgram } from "../wasi/run_program.ts";
 import { serveRunner } from "./service.ts";
 
 try {
-  await serveRunner(runProgram);
+  await serveRunner();
 } catch (error) {
   console.error(error instanceof Error ? error.message : error);
   await exitProcess(1);

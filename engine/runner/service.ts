@@ -11,11 +11,12 @@ import { type Context, type Engine, type Instance, Memory, type Module, NewEngin
 import { callDeadline, callIsOver, interruptedCall } from "../runtime/host_limits.ts";
 import { refuseWorkers } from "../host/workers.ts";
 import type { ProgramOptions, ProgramResult } from "../wasi/prepare_program.ts";
+import { runProgram } from "./run_program.ts";
 import { describeFailure, HostFunctionError } from "./failures.ts";
 import { Pipe, PipeClosed } from "./pipe.ts";
 import { HEADER_BYTES, KIND, type Message, type MessageKind, PROTOCOL_VERSION, writeHeader } from "./protocol.ts";
 import { jsonOf, PayloadReader, PayloadWriter, resultOf, valuesOf } from "./values.ts";
-import { CALL_FLAG, type InstantiateOptions, type Ready, type RunProgram, type Setup } from "./service_types.ts";
+import { CALL_FLAG, type InstantiateOptions, type Ready, type Setup } from "./service_types.ts";
 import { warmUp } from "./warm_up.ts";
 
 /** The largest first message. */
@@ -32,7 +33,8 @@ interface HeldModule {
 class Service {
   readonly #pipe: Pipe;
   readonly #engine: Engine;
-  readonly #runProgram: RunProgram;
+  /** Whether the event loop gets turns. */
+  readonly #mayTurn: boolean;
   readonly #modules = new Map<number, HeldModule>();
   readonly #instances = new Map<number, Instance>();
   readonly #exports = new Map<number, readonly string[]>();
@@ -43,10 +45,10 @@ class Service {
   readonly #requests: number[] = [];
   #nextId = 1;
 
-  constructor(pipe: Pipe, engine: Engine, runProgram: RunProgram) {
+  constructor(pipe: Pipe, engine: Engine, mayTurn: boolean) {
     this.#pipe = pipe;
     this.#engine = engine;
-    this.#runProgram = runProgram;
+    this.#mayTurn = mayTurn;
   }
 
   /** Serves requests until the program closes the pipe. */
@@ -55,7 +57,7 @@ class Service {
       const message = this.#pipe.read()!;
       if (message.kind === KIND.RUN) await this.#run(message);
       else this.#handle(message);
-      if (now() - turn < TURN_MS) continue;
+      if (!this.#mayTurn || now() - turn < TURN_MS) continue;
       await new Promise<void>((resolve) => inNextTurn(resolve));
       turn = now();
     }
@@ -240,7 +242,7 @@ class Service {
     const { id, subject, payload } = message;
     try {
       const { source } = this.#module(subject);
-      const result = await this.#runProgram(source, readProgramOptions(payload));
+      const result = await runProgram(source, readProgramOptions(payload));
       this.#begin();
       writeProgramResult(this.#writer, result);
       this.#send(KIND.DONE, id);
@@ -295,7 +297,7 @@ function writeProgramResult(writer: PayloadWriter, { status, stdoutBytes, stderr
  * Serves one program through standard input and output; returns when it closes them. Rejects with an Error for a
  * program of another version, and where the confinement that it requires cannot be had.
  */
-export async function serveRunner(runProgram: RunProgram): Promise<void> {
+export async function serveRunner(): Promise<void> {
   const host = currentHost();
   const first = new Pipe(host, MAX_SETUP_BYTES);
   try {
@@ -308,7 +310,7 @@ export async function serveRunner(runProgram: RunProgram): Promise<void> {
     const pipe = new Pipe(host, setup.maxMessageBytes);
     let measures: Measure[] = [];
     if (setup.confinement !== "none") {
-      await warmUp(setup.engine, runProgram);
+      await warmUp(setup.engine);
       refuseWorkers();
       measures = confine(host, setup.maxBytes);
       if (setup.confinement === "required" && !measures.includes("system-calls")) {
@@ -323,7 +325,9 @@ export async function serveRunner(runProgram: RunProgram): Promise<void> {
     writeHeader(new DataView(message.buffer), KIND.READY, 0, 0, json.length);
     message.set(json, HEADER_BYTES);
     first.write(message);
-    await new Service(pipe, engine, runProgram).serve();
+    // Node's event loop passes its descriptors to the system by io_uring, which would evade the filter.
+    const mayTurn = host.name !== "node" || !measures.includes("system-calls");
+    await new Service(pipe, engine, mayTurn).serve();
   } catch (error) {
     if (!(error instanceof PipeClosed)) throw error;
   }

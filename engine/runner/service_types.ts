@@ -4,10 +4,6 @@
  */
 import type { Context, EngineOptions } from "../api/engine.ts";
 import type { Measure } from "../host/confinement.ts";
-import type { ProgramOptions, ProgramResult } from "../wasi/prepare_program.ts";
-
-/** Runs a program of WASI. */
-export type RunProgram = (source: Uint8Array | string, options: ProgramOptions) => Promise<ProgramResult>;
 
 /** The first message of a program. */
 export interface Setup {

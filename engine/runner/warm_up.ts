@@ -6,7 +6,7 @@ import { type Engine, type EngineOptions, Memory, NewEngine } from "../api/engin
 import { inNextTurn } from "../host/clocks.ts";
 import { currentHost } from "../host/current.ts";
 import { LateModule } from "../host/late_module.ts";
-import type { RunProgram } from "./service_types.ts";
+import { runProgram } from "./run_program.ts";
 
 /** A function with a call, a loop, a memory and an import. */
 const MODULE = `(module
@@ -39,7 +39,7 @@ function run(engine: Engine): void {
 }
 
 /** Loads all code for an engine with `options`, and for programs of WASI. */
-export async function warmUp(options: EngineOptions, runProgram: RunProgram): Promise<void> {
+export async function warmUp(options: EngineOptions): Promise<void> {
   const { arch } = currentHost();
   await LateModule.loadAll((file) => isNeeded(file, arch, options.verify !== undefined && options.verify !== false));
   run(NewEngine(options));

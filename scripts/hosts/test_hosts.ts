@@ -32,6 +32,7 @@ const TEST_FOLDERS = [
   "tests/component",
   "tests/embedding",
   "tests/engine",
+  "tests/extism",
   "tests/features",
   "tests/hostile",
   "tests/plugins",
@@ -286,6 +287,7 @@ async function checkLoaders(name: string, program: string, project: string): Pro
   const expected = "42,42,42,43";
   const names = [
     "counts",
+    "extism",
     "node_wasi",
     "recording",
     "runner",

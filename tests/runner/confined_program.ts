@@ -3,6 +3,7 @@ import process from "node:process";
 import { confine } from "../../engine/host/confinement.ts";
 import { currentHost } from "../../engine/host/current.ts";
 import { PROT } from "../../engine/host/host.ts";
+import { exitProcess, writeText } from "../../engine/host/process.ts";
 import { numberedCalls } from "../../engine/host/calls/linux_calls.ts";
 
 const host = currentHost();
@@ -55,4 +56,5 @@ const allowed: Record<string, number> = {
   mmap: call(number(9, 222), 0, 4096, 3, 0x22, -1, 0),
   yield: call(number(24, 124)),
 };
-process.stdout.write(JSON.stringify({ measures, attempts, allowed, pid: process.pid }));
+writeText(1, JSON.stringify({ measures, attempts, allowed, pid: process.pid }));
+await exitProcess(0);

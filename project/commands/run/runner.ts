@@ -9,10 +9,7 @@ export function addCommand(program: Command): void {
   program.command("runner")
     .description("Run WebAssembly for a program that uses @waft/engine/runner, which starts this command.")
     .action(async () => {
-      const [{ runProgram }, { serveRunner }] = await Promise.all([
-        import("@waft/engine/wasi/program"),
-        import("@waft/engine/internal/runner/service"),
-      ]);
-      await serveRunner(runProgram);
+      const { serveRunner } = await import("@waft/engine/internal/runner/service");
+      await serveRunner();
     });
 }

@@ -75,6 +75,14 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     about: "The engine in a process of its own, which the operating system confines.",
   },
   {
+    page: "reference-extism",
+    specifier: "@waft/engine/extism",
+    package: "engine",
+    entry: "./extism",
+    title: "API reference: Extism",
+    about: "Plugins of Extism, unchanged: modules for its host interface, and its manifests.",
+  },
+  {
     page: "reference-counts",
     specifier: "@waft/engine/counts",
     package: "engine",
