@@ -4,9 +4,9 @@
  * target that the constant selects; an edge that passes another value branches on that value itself. GVN (gvn.ts) then
  * sees one way into the target, and knows the tested condition there.
  *
- * A block is a candidate if at least one edge passes a constant, its values are used only inside it, and its edges pass
- * none but its parameters. It disappears unless an edge to it remains: one of a switch, or one that passes another value
- * from a block with several successors.
+ * A block is a candidate if at least one edge passes a constant, its values are used only inside it, and its edges
+ * pass none but its parameters. It disappears unless an edge to it remains: one of a switch, or one that passes
+ * another value from a block with several successors.
  *
  * Invariant: no block is added and none changes its place, so the order stays a reverse postorder; loops are entered at
  * their headers as before.
