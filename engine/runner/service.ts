@@ -310,8 +310,8 @@ export async function serveRunner(): Promise<void> {
     const pipe = new Pipe(host, setup.maxMessageBytes);
     let measures: Measure[] = [];
     if (setup.confinement !== "none") {
+      refuseWorkers(); // their event loops would make calls that the filter refuses
       await warmUp(setup.engine);
-      refuseWorkers();
       measures = confine(host, setup.maxBytes);
       if (setup.confinement === "required" && !measures.includes("system-calls")) {
         throw new Error(
