@@ -19,15 +19,12 @@ interface Unit {
 function readRanks(): Unit[] {
   const text = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
   const table = /<!-- ranks -->([\s\S]*?)<!-- \/ranks -->/.exec(text)?.[1];
-  assert(table !== undefined, "ARCHITECTURE.md has a table between the <!-- ranks --> marks");
-  const units: Unit[] = [];
-  for (const line of table.split("\n")) {
-    const cells = line.split("|").map((cell) => cell.trim());
-    if (!/^\d+$/.test(cells[1] ?? "")) continue;
-    const paths = [...cells[3].matchAll(/`([^`]+)`/g)].map((match) => match[1]);
-    units.push({ rank: Number(cells[1]), name: cells[2], paths });
-  }
-  return units;
+  assert(table !== undefined, "ARCHITECTURE.md has a list between the <!-- ranks --> marks");
+  return [...table.matchAll(/^- \*\*(\d+)\*\* (\S+):((?:.|\n(?!-))*)/gm)].map(([, rank, name, text]) => ({
+    rank: Number(rank),
+    name,
+    paths: [...text.matchAll(/`([^`]+)`/g)].map((match) => match[1]),
+  }));
 }
 
 function sources(folder: string): string[] {
@@ -153,10 +150,13 @@ function testSources(folder: string): string[] {
   });
 }
 
-Deno.test("import cycles stay within a folder and have at most three files, types and tests included", () => {
+/** The only cycle of three files: a task, the instance that it is in, and the entries of its tables know each other. */
+const TASKS = ["component_instance", "entries", "task"].map((name) => `component/async/${name}.ts`);
+
+Deno.test("import cycles stay within a folder and have at most two files, types and tests included", () => {
   const cycles = importCycles(ALL_FILES, importsOf);
-  const wrong = cycles.filter((cycle) => cycle.length > 3 || new Set(cycle.map(dirname)).size > 1);
-  assert.deepEqual(wrong, []);
+  const wrong = cycles.filter((cycle) => cycle.length > 2 || new Set(cycle.map(dirname)).size > 1);
+  assert.deepEqual(wrong, [TASKS]);
 });
 
 Deno.test("the files of the compiler form no import cycle", () => {

@@ -11,7 +11,7 @@ import { ABI } from "../abi/layer.ts";
 import { hasRanges, lowerShape, paramTypes, resultTypes, someType } from "../abi/layout.ts";
 import { trap } from "../abi/traps.ts";
 import type { FuncType, ValType } from "../model/types.ts";
-import type { HostFunction } from "./items.ts";
+import type { HostFunction } from "./lifted_function.ts";
 
 /** The kinds of types whose values belong to a component instance, which a core module is not. */
 const INSTANCE_KINDS: ReadonlySet<string> = new Set(["own", "borrow", "stream", "future", "error-context"]);

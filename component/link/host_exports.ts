@@ -10,7 +10,8 @@ import type { Store } from "../async/component_instance.ts";
 import type { OnResolve } from "../async/task.ts";
 import type { FuncType } from "../model/types.ts";
 import { moveRep, type ResourceClass, resourceClass } from "./host_resources.ts";
-import type { FuncItem, HostFunction, InstanceItem, Item } from "./items.ts";
+import type { FuncItem, InstanceItem, Item } from "./items.ts";
+import type { HostFunction } from "./lifted_function.ts";
 
 /** The exports of a component by name: functions, an object per interface, and a class per resource. */
 export type HostExports = Record<string, unknown>;

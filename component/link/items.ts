@@ -6,7 +6,7 @@ import type { FuncInst } from "../async/task.ts";
 import type { ComponentInstance } from "../async/component_instance.ts";
 import type { RuntimeType } from "./type_space.ts";
 import type { Scope } from "./scope.ts";
-import type { LiftedFunction } from "./lift.ts";
+import type { HostFunction, LiftedFunction } from "./lifted_function.ts";
 
 /** A component function. */
 export interface FuncItem {
@@ -22,9 +22,6 @@ export interface FuncItem {
   /** The function as the host gave it, which throws the error of a `result`. */
   readonly plain?: HostFunction;
 }
-
-/** A function of the host, on values that are meant for JavaScript. */
-export type HostFunction = (...args: unknown[]) => unknown;
 
 export interface InstanceItem {
   readonly sort: "instance";

@@ -13,17 +13,10 @@ import { EVENT, type Event, WaitableSet } from "../async/entries.ts";
 import type { CoreFunction } from "../async/core_function.ts";
 import { type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
-import type { FuncItem, HostFunction } from "./items.ts";
+import type { FuncItem } from "./items.ts";
+import type { HostFunction, LiftedFunction } from "./lifted_function.ts";
 import { completePassing, undoPassing } from "./codecs.ts";
 import type { RuntimeOptions } from "./options.ts";
-
-/** A lifted function, for calls without a task and for adapters. */
-export interface LiftedFunction {
-  readonly core: CoreFunction;
-  readonly options: RuntimeOptions;
-  /** The function for callers inside `caller`, or for JavaScript; the call must not block. */
-  direct(caller: ComponentInstance | undefined): HostFunction;
-}
 
 /** Codes that a callback returns. */
 const CALLBACK = { EXIT: 0, YIELD: 1, WAIT: 2 } as const;

@@ -17,7 +17,8 @@ import { SUBTASK, Subtask } from "../async/entries.ts";
 import { type CoreFunction, HOST_FUNCTIONS } from "../async/core_function.ts";
 import type { OnResolve } from "../async/task.ts";
 import type { FuncType } from "../model/types.ts";
-import type { FuncItem, HostFunction } from "./items.ts";
+import type { FuncItem } from "./items.ts";
+import type { HostFunction } from "./lifted_function.ts";
 import type { RuntimeOptions } from "./options.ts";
 
 /** Lowers `item`, whose type in the terms of the caller is `type`. */

@@ -13,7 +13,8 @@ import { Task } from "../async/task.ts";
 import { completePassing, undoPassing } from "./codecs.ts";
 import { unwrapResult } from "./host_exports.ts";
 import type { FuncItem } from "./items.ts";
-import { type LiftedFunction, valueCodecs } from "./lift.ts";
+import { valueCodecs } from "./lift.ts";
+import type { LiftedFunction } from "./lifted_function.ts";
 
 /** Calls `item`, which has been lifted, once the calls before have ended. */
 export function callSuspendable(

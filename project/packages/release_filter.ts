@@ -5,7 +5,7 @@
  * the highest down, and the skipped releases with the reason shown to the user. Filters in order: yanked, engines and
  * platforms, release age. A locked release is subject only to the engine and platform filter.
  */
-import type { ResolveRequest } from "./resolve.ts";
+import type { ResolveRequest } from "./resolution.ts";
 import type { Release } from "./source.ts";
 import { compareVersions, engineSatisfies, isExact, samePrecedence } from "../base/version.ts";
 

@@ -6,7 +6,7 @@
  * to three lines. A resolution cannot be forced, so no such option is offered.
  */
 import { fail, type ProjectError } from "../base/diagnostic.ts";
-import type { Conflict, Fact, Resolution, ResolveRequest } from "./resolve.ts";
+import type { Conflict, Fact, Resolution, ResolveRequest } from "./resolution.ts";
 import { MANIFEST_FILE } from "../base/constants.ts";
 import { caretOf, compareVersions, satisfies } from "../base/version.ts";
 

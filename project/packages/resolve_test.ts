@@ -7,7 +7,8 @@
 import assert from "node:assert/strict";
 import { ProjectError } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";
-import { MAX_STEPS, resolve, type ResolveRequest, search } from "./resolve.ts";
+import type { ResolveRequest } from "./resolution.ts";
+import { MAX_STEPS, resolve, search } from "./resolve.ts";
 import type { Release } from "./source.ts";
 import { compareVersions, satisfies } from "../base/version.ts";
 

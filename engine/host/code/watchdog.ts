@@ -15,7 +15,8 @@
  */
 import type { CodeArena } from "../memory/code_arena.ts";
 import type { Host } from "../host.ts";
-import { systemParts, type SystemWatchdog } from "../systems/system_parts.ts";
+import type { SystemWatchdog } from "../systems/parts.ts";
+import { systemParts } from "../systems/system_parts.ts";
 import { WATCHDOG_CODE, type WatchdogCode } from "./watchdog_code.ts";
 
 /** Byte offsets in the shared state. */

@@ -1,10 +1,10 @@
-/** The code for macOS. In: the host. Out: the parts of the system (system_parts.ts). */
+/** The code for macOS. In: the host. Out: the parts of the system (parts.ts). */
 import { cCalls } from "../calls/c_calls.ts";
 import { DarwinCalls, darwinMachine } from "../calls/darwin_calls.ts";
 import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "../code/darwin_watchdog_code.ts";
 import { type Host, PROT } from "../host.ts";
 import { posixHost } from "./posix_host.ts";
-import type { SetWord, SystemParts } from "./system_parts.ts";
+import type { SetWord, SystemParts } from "./parts.ts";
 
 /** Fills the words of the watchdog's state that only macOS has. */
 function prepareDarwin(host: Host, setWord: SetWord): void {

@@ -2,29 +2,8 @@
  * The code for operating systems other than Linux. In: the system of this process. Out: its parts; undefined on Linux,
  * whose code the users of this module have. Invariant: a system loads no other system's code.
  */
-import type { Ffi } from "../runtimes/ffi.ts";
-import type { Host } from "../host.ts";
 import { LateModule, SUFFIX } from "../late_module.ts";
-import type { LinuxCalls } from "../calls/linux_calls.ts";
-import type { WatchdogCode } from "../code/watchdog_code.ts";
-
-/** Writes a 64-bit word of the shared state. */
-export type SetWord = (offset: number, value: number) => void;
-
-/** The machine code on a system, by processor, and the preparation of the words that only that system has. */
-export interface SystemWatchdog {
-  readonly code: Readonly<Partial<Record<Host["arch"], WatchdogCode>>>;
-  readonly prepare?: (host: Host, setWord: SetWord) => void;
-}
-
-/** The parts of a system. */
-export interface SystemParts {
-  /** Creates the host interface. */
-  readonly host: (ffi: Ffi) => Host;
-  /** The calls for files, clocks, sockets and waits, under the names and with the numbers of Linux. */
-  readonly fileCalls: (host: Host) => LinuxCalls;
-  readonly watchdog: SystemWatchdog;
-}
+import type { SystemParts } from "./parts.ts";
 
 type PartsModule = LateModule<{ readonly PARTS: SystemParts }>;
 

@@ -1,6 +1,6 @@
-/** The code for Windows. In: the host. Out: the parts of the system (system_parts.ts). */
+/** The code for Windows. In: the host. Out: the parts of the system (parts.ts). */
 import type { Host } from "../host.ts";
-import type { SetWord, SystemParts } from "./system_parts.ts";
+import type { SetWord, SystemParts } from "./parts.ts";
 import { windowsCalls } from "../calls/windows_calls.ts";
 import { WINDOWS_WATCH, WINDOWS_WATCHDOG, WINDOWS_WATCHDOG_FUNCTIONS } from "../code/windows_code.ts";
 import { windowsHost } from "./windows_host.ts";

@@ -6,7 +6,7 @@
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import { type Profile, TrapError } from "@waft/engine";
-import type { RunOptions } from "../../ops/run/run.ts";
+import type { RunOptions } from "../../ops/run/run_options.ts";
 import type { Command } from "commander";
 import { basename } from "node:path";
 import { FileFailure, oneLine, UsageError } from "../../base/failure.ts";

@@ -7,7 +7,8 @@ import { NewEngine, type Profile } from "@waft/engine";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { readInput } from "../tools/read_input.ts";
 import { readShape } from "./module_shape.ts";
-import { runFile, type RunOptions } from "./run.ts";
+import { runFile } from "./run.ts";
+import type { RunOptions } from "./run_options.ts";
 import { startsThreads } from "./run_module.ts";
 import { readSourceMap } from "../tools/source_files.ts";
 

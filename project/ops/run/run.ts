@@ -5,9 +5,8 @@
  * asynchronous if plugins use the network, so that a deadline ends waiting; otherwise they are synchronous, which is
  * faster.
  */
-import { type Engine, type EngineOptions, type Module, NewEngine } from "@waft/engine";
+import { type Engine, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
-import type { NetworkOptions } from "@waft/component/wasi";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { componentBytes } from "../tools/component_bytes.ts";
 import { missingFailure, missingImports, trappingImports } from "./missing_imports.ts";
@@ -16,7 +15,6 @@ import { readInput } from "../tools/read_input.ts";
 import type { LoadedProject } from "../../plugins/load.ts";
 import {
   callGuest,
-  type GuestInputs,
   type ImportStubs,
   inFile,
   planCall,
@@ -28,24 +26,7 @@ import {
   wasiFor,
   withStubs,
 } from "./run_module.ts";
-
-/** Options of a run. */
-export interface RunOptions extends GuestInputs {
-  readonly engine: EngineOptions;
-  readonly invoke?: string;
-  /** The part of the network that a component reaches; modules reach none. */
-  readonly network?: NetworkOptions;
-  /** Treatment of unsatisfied imports: stub them with functions that trap, or refuse the run. */
-  readonly unknownImports?: "trap" | "refuse";
-  /** Run artifacts, too: machine code that was compiled before. */
-  readonly allowPrecompiled?: boolean;
-  /** Announces a slow operation; returns the function that announces its end. */
-  readonly progress?: (what: string) => () => void;
-  /** Writes a recording of the run; without it, nothing is recorded. */
-  readonly record?: (log: Uint8Array) => void;
-  /** A project with plugins; without it nothing of the plugin host is loaded. */
-  readonly project?: LoadedProject;
-}
+import type { RunOptions } from "./run_options.ts";
 
 /** Runs `file` and returns the lines to print, one per result. */
 export async function runFile(file: string, args: readonly string[], given: RunOptions): Promise<string[]> {

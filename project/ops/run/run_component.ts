@@ -14,7 +14,7 @@ import { GuestExit } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
 import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../../definitions/wasi_groups.ts";
 import { FileSearch } from "./file_hint.ts";
-import type { RunOptions } from "./run.ts";
+import type { RunOptions } from "./run_options.ts";
 import { inFile, programArguments } from "./run_module.ts";
 
 /** The functions that a command exports, for WASI 0.2 and for 0.3, where it is asynchronous. */
