@@ -1,11 +1,12 @@
 /**
  * Measures the forms of the compiler's parts: `deno task forms [FILE.wasm] [--processes N]`. In: a module, the kernel
- * of the baseline tier by default. Out: for the optimizer, for the register allocator, and for selection and emission
- * (the backend), and for each form, a row with the time of its first run over all functions in a fresh process, as a
- * median over processes that alternate, and the best of its later runs.
+ * of the baseline tier by default. Out: for translation, for the optimizer, for the register allocator, for selection
+ * and emission (the backend), and for all of these together, and for each form, a row with the time of its first run
+ * over all functions in a fresh process, as a median over processes that alternate, and the best of its later runs.
  *
  * Every process prepares the functions first; that and copies to the module's memory do not count. The workspace is new
- * for the first run. Machine code comes from the engine, outside of the measured time.
+ * for the first run. Machine code comes from the engine, outside of the measured time. As TypeScript, translation
+ * validates the bodies; the other forms read bodies that are valid.
  */
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
@@ -19,12 +20,16 @@ import { Allocation } from "../../engine/codegen/allocation.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import type { CodegenContext } from "../../engine/codegen/target.ts";
 import { VCode } from "../../engine/codegen/vcode.ts";
-import type { IrFunction } from "../../engine/ir/function.ts";
+import { IrFunction } from "../../engine/ir/function.ts";
+import { decodeModule } from "../../engine/binary/decode.ts";
+import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "../../engine/regalloc/allocate.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
-import type { ModuleEnv } from "../../engine/translate/module_env.ts";
+import { FunctionTranslator } from "../../engine/translate/function.ts";
+import { type ModuleEnv, moduleEnv } from "../../engine/translate/module_env.ts";
+import { validateModule } from "../../engine/validate/module.ts";
 import { translatedFunctions, translatedModule } from "../../tests/support/translated_functions.ts";
 import { functionSelector } from "../../tests/support/selected_functions.ts";
 import { AllocatorModule } from "../generate/portable/allocator_module.ts";
@@ -32,11 +37,12 @@ import { BackendModule } from "../generate/portable/backend_module.ts";
 import { buildCompiler, portableSubset } from "../generate/portable/build_compiler.ts";
 import { compilerExports } from "../generate/portable/compiler_forms.ts";
 import { OptimizerModule, optionBits } from "../generate/portable/optimizer_module.ts";
+import { TranslatorModule } from "../generate/portable/translator_module.ts";
 import { progress, readTaskLine } from "../task_options.ts";
 
 const FORMS = ["TypeScript", "WebAssembly", "machine code", "baseline code"] as const;
 type Form = typeof FORMS[number];
-const PARTS = ["optimizer", "allocator", "backend"] as const;
+const PARTS = ["translator", "optimizer", "allocator", "backend", "compiler"] as const;
 type Part = typeof PARTS[number];
 /** Runs in one process. */
 const RUNS = 12;
@@ -82,6 +88,9 @@ async function measure(part: Part, form: Form): Promise<number[]> {
         [...translatedFunctions(moduleBytes(), { optimizations })].reduce((sum, f) => sum + optimizeOne(f), 0),
       );
     }
+  } else if (part === "translator" || part === "compiler") {
+    const compileAll = await (part === "translator" ? translatorOf(form) : compilerOf(form));
+    for (let run = 0; run < RUNS; run++) times.push(compileAll(environment()));
   } else if (part === "allocator") {
     const allocateOne = await allocatorOf(form), functions = selected();
     for (let run = 0; run < RUNS; run++) times.push(functions.reduce((sum, v) => sum + allocateOne(v), 0));
@@ -97,6 +106,59 @@ async function measure(part: Part, form: Form): Promise<number[]> {
     }
   }
   return times;
+}
+
+/** The environment of the module, whose bodies are not validated yet. */
+function environment(): ModuleEnv {
+  const valid = validateModule(decodeModule(moduleBytes()), featureSet(), { bodies: false });
+  return moduleEnv(valid, { optimizations });
+}
+
+/** A function that translates all functions of a module and returns the milliseconds that it took. */
+async function translatorOf(form: Form): Promise<(env: ModuleEnv) => number> {
+  if (form === "TypeScript") {
+    const translator = new FunctionTranslator(), f = new IrFunction();
+    return (env) => timeOf(() => env.valid.funcs.forEach((_, k) => translator.translate(env, k, f)));
+  }
+  const exports = compilerExports(form, await buildCompiler(await portableSubset()), () => {});
+  const translator = new TranslatorModule(exports);
+  return (env) => {
+    exports.reset();
+    translator.open(env);
+    return timeOf(() => env.valid.funcs.forEach((_, k) => translator.translate(k)));
+  };
+}
+
+/** A function that compiles all functions of a module and returns the milliseconds that it took. */
+async function compilerOf(form: Form): Promise<(env: ModuleEnv) => number> {
+  if (form === "TypeScript") {
+    const translator = new FunctionTranslator(), f = new IrFunction(), v = new VCode(), out = new Allocation();
+    const optimizer = new OptimizerWorkspace(), allocator = new AllocatorWorkspace(), statistics = new Statistics();
+    const backend = OPTIMIZING_X64.functionBackend();
+    return (env) => {
+      const context = contextOf(env), code = codeAfterStubs(context);
+      return timeOf(() =>
+        env.valid.funcs.forEach((_, k) => {
+          translator.translate(env, k, f);
+          optimize(f, optimizations, statistics, undefined, optimizer);
+          backend.select(f, v, context, code);
+          allocateRegisters(v, registers, optimizations, out, statistics, allocator);
+          backend.emit(v, out, context, code, k);
+        })
+      );
+    };
+  }
+  const exports = compilerExports(form, await buildCompiler(await portableSubset()), () => {});
+  const translator = new TranslatorModule(exports), backend = new BackendModule(exports);
+  const allocator = new AllocatorModule(exports), passes = optionBits(passOptions(optimizations));
+  return (env) => {
+    const context = contextOf(env), code = codeAfterStubs(context);
+    exports.reset();
+    translator.open(env);
+    backend.begin("x64", context, code);
+    allocator.begin(registers, optimizations);
+    return timeOf(() => env.valid.funcs.forEach((_, k) => exports.compileFunction(k, passes, allocator.bits)));
+  };
 }
 
 /** A function that optimizes a function and returns the milliseconds that it took. */
@@ -132,26 +194,12 @@ async function allocatorOf(form: Form): Promise<(v: VCode) => number> {
  * returns the milliseconds that these took; its registers are allocated in between.
  */
 async function backendOf(form: Form, env: ModuleEnv): Promise<() => (f: IrFunction, index: number) => number> {
-  const context: CodegenContext = {
-    layout: env.layout,
-    explicitBounds: false,
-    signatures: env.signatures,
-    functionSignature: env.functionSignature,
-    optimizations,
-    statistics: new Statistics(),
-    cpu: new Set(["avx"]),
-    stackFence: true,
-  };
-  const begin = () => {
-    const code = new MachineCode(env.functionSignature.length, env.signatures.length);
-    OPTIMIZING_X64.emitStubs(context, code);
-    return code;
-  };
+  const context = contextOf(env);
   if (form === "TypeScript") {
     const workspace = new AllocatorWorkspace(), out = new Allocation(), v = new VCode();
     const backend = OPTIMIZING_X64.functionBackend();
     return () => {
-      const code = begin();
+      const code = codeAfterStubs(context);
       return (f, index) => {
         const selection = timeOf(() => backend.select(f, v, context, code));
         allocateRegisters(v, registers, optimizations, out, new Statistics(), workspace);
@@ -164,7 +212,7 @@ async function backendOf(form: Form, env: ModuleEnv): Promise<() => (f: IrFuncti
   const backend = new BackendModule(exports);
   allocator.begin(registers, optimizations);
   return () => {
-    backend.begin("x64", context, begin());
+    backend.begin("x64", context, codeAfterStubs(context));
     return (f, index) => {
       optimizer.load(f);
       const selection = timeOf(() => backend.select(f, env.functionSignature[index]));
@@ -172,6 +220,28 @@ async function backendOf(form: Form, env: ModuleEnv): Promise<() => (f: IrFuncti
       return selection + timeOf(() => backend.emit(index));
     };
   };
+}
+
+/** The context in which functions of a module are compiled. */
+function contextOf(env: ModuleEnv): CodegenContext {
+  return {
+    layout: env.layout,
+    explicitBounds: false,
+    sharedMemories: env.memoryIsShared,
+    signatures: env.signatures,
+    functionSignature: env.functionSignature,
+    optimizations,
+    statistics: new Statistics(),
+    cpu: new Set(["avx"]),
+    stackFence: true,
+  };
+}
+
+/** An image of which only the stubs exist. */
+function codeAfterStubs(context: CodegenContext): MachineCode {
+  const code = new MachineCode(context.functionSignature.length, context.signatures.length);
+  OPTIMIZING_X64.emitStubs(context, code);
+  return code;
 }
 
 function timeOf(action: () => void): number {
