@@ -109,9 +109,21 @@ function startOnDeno(deno: typeof Deno, [executable, ...args]: readonly string[]
 const SMALL = 1 << 16;
 const MAX_QUEUED = 64;
 
+/** Bytes that one read takes at most. */
+const READ_BYTES = 1 << 18;
+
+/** Passes all bytes of a stream on. Small parts are copied, so that their buffer is used again. */
 async function readAll(stream: ReadableStream<Uint8Array>, take: (bytes: Uint8Array) => void): Promise<void> {
+  const reader = stream.getReader({ mode: "byob" });
+  let buffer = new ArrayBuffer(READ_BYTES);
   try {
-    for await (const bytes of stream) take(bytes);
+    for (;;) {
+      const { value, done } = await reader.read(new Uint8Array(buffer));
+      if (done || value === undefined) return;
+      const isSmall = value.length < READ_BYTES / 4;
+      take(isSmall ? value.slice() : value);
+      buffer = isSmall ? value.buffer : new ArrayBuffer(READ_BYTES);
+    }
   } catch {
     // the process has ended
   }
