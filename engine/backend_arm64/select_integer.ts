@@ -45,8 +45,8 @@ function addImmediate(s: Arm64Lowering, id: number, x: number, value: number): b
     s.unary(row, id, s.reg(x), field & 0xfff, field >> 12);
     return true;
   }
-  // Outside of loops, where constants are not kept, two immediates are shorter.
-  if (size >= 0x1000000 || s.f.blockDepth[s.block] > 0) return false;
+  // Outside of loops, where constants are not kept, two immediates are shorter. The least integer has no size.
+  if (size < 0 || size >= 0x1000000 || s.f.blockDepth[s.block] > 0) return false;
   const first = s.reg(x);
   const sum = s.v.newVreg(s.ty[id]);
   s.plain(row, size >>> 12, 1, 0);

@@ -10,6 +10,7 @@ import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { fromBase64 } from "../../engine/base/base64.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
 import { KERNEL } from "../../engine/baseline/generated/kernel_x64.ts";
+import { decodeModule } from "../../engine/binary/decode.ts";
 import { Allocation } from "../../engine/codegen/allocation.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
 import type { CodegenContext, OptimizingTarget } from "../../engine/codegen/target.ts";
@@ -17,6 +18,8 @@ import { VCode } from "../../engine/codegen/vcode.ts";
 import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "../../engine/regalloc/allocate.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
+import type { Module } from "../../engine/wasm/module.ts";
 import { AllocatorModule } from "../../scripts/generate/portable/allocator_module.ts";
 import { BackendModule } from "../../scripts/generate/portable/backend_module.ts";
 import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
@@ -24,7 +27,7 @@ import { compilerExports } from "../../scripts/generate/portable/compiler_forms.
 import { OptimizerModule, optionBits } from "../../scripts/generate/portable/optimizer_module.ts";
 import { TranslatorModule } from "../../scripts/generate/portable/translator_module.ts";
 import { GENERATED_FEATURES, generateModules } from "../fuzz/generate_module.ts";
-import { translatedModule } from "../support/translated_functions.ts";
+import { translatedDecoded } from "../support/translated_functions.ts";
 
 const SEEDS = Number(Deno.env.get("WAFT_SEEDS") ?? 20);
 const TARGETS: readonly { readonly target: OptimizingTarget; readonly cpus: readonly ReadonlySet<string>[] }[] = [
@@ -62,10 +65,14 @@ let functions = 0;
  * rows of all.
  */
 function compareModule(name: string, bytes: Uint8Array<ArrayBuffer>, turn: number): void {
+  compareDecoded(name, decodeModule(bytes), turn);
+}
+
+function compareDecoded(name: string, module: Module, turn: number): void {
   const optimizations = SETS[turn % SETS.length], explicitBounds = turn % 2 === 1, fuel = turn % 4 > 1;
   for (const { target, cpus } of TARGETS) {
     const options = { explicitBounds, optimizations, fuel, interruptible: fuel };
-    const { env, functions: bodies } = translatedModule(bytes, options);
+    const { env, functions: bodies } = translatedDecoded(module, options);
     const context: CodegenContext = {
       layout: env.layout,
       explicitBounds,
@@ -140,5 +147,42 @@ Deno.test("functions have the same code in three forms: programs", () => {
 Deno.test("functions have the same code in three forms: random modules", () => {
   for (let seed = 1; seed <= SEEDS; seed++) {
     for (const module of generateModules(seed, GENERATED_FEATURES)) compareModule(`seed ${seed}`, module, seed);
+  }
+});
+
+/** Constants at the bounds of immediates, and of the integers in which the forms compute. */
+const EXTREMES = [
+  ...[0, 1, -1, 2, 3, 0x7f, 0x80, -0x80, 0xff, 0x100, 0xfff, 0x1000, 0x7fff, 0x8000, 0xffff, 0x10000],
+  ...[0xffffff, 0x1000000, -0xfff, -0x1000, -0x1001, -0xffffff, -0x1000000, 0x7ffffffe, 0x7fffffff, -0x7fffffff],
+  ...[-0x80000000, 0x55555555, 0x0ff00ff0, 0x3ffffff8, 7, 10, 641, 1000000007],
+];
+const OPERATIONS = [
+  ...["add", "sub", "mul", "and", "or", "xor", "shl", "shr_s", "shr_u", "rotl", "div_s", "div_u", "rem_s", "rem_u"],
+  ...["eq", "lt_s", "lt_u", "gt_s", "gt_u", "le_s", "le_u", "ge_s", "ge_u"],
+];
+
+/** For each constant a function that applies every operation to its parameter, as value, condition and address. */
+function constantsModule(ty: "i32" | "i64", constants: readonly bigint[]): Module {
+  const functions = constants.map((constant) => {
+    const steps = OPERATIONS.map((name, k) => {
+      const value = `(${ty}.${name} (local.get 0) (${ty}.const ${constant}))`;
+      if (!/^[lg][te]_|^eq$/.test(name)) return `(${ty}.store offset=${8 * k} (i32.const 0) ${value})`;
+      return `(i32.store8 offset=${8 * k} (i32.const 0) ${value})
+        (if ${value} (then (i32.store (i32.const ${8 * k + 4}) (i32.const 5))))`;
+    });
+    const address = ty === "i32" ? "(local.get 0)" : "(i32.wrap_i64 (local.get 0))";
+    const low = BigInt.asIntN(32, constant), offset = BigInt.asUintN(31, constant);
+    return `(func (param ${ty}) (result i32) ${steps.join("\n")}
+      (i32.load offset=${offset} (i32.add ${address} (i32.const ${low}))))`;
+  });
+  return parseModule(`(memory 1) ${functions.join("\n")}`);
+}
+
+Deno.test("functions have the same code in three forms: extreme constants", () => {
+  const words = EXTREMES.map(BigInt);
+  const wide = [...words, ...words.map((word) => (word << 32n) | 5n), 1n << 63n, 0xfffffffffffffffdn];
+  for (const turn of [0, 1, 2]) {
+    compareDecoded("i32", constantsModule("i32", words), turn);
+    compareDecoded("i64", constantsModule("i64", wide.map((word) => BigInt.asIntN(64, word))), turn);
   }
 });
