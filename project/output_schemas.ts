@@ -154,7 +154,7 @@ const pathEdits = list(record({ file: text, created: flag, block: text }));
 const DATA: { readonly [command: string]: object } = {
   "init": {
     anyOf: [
-      record({ kind: oneOf("quick", "application", "plugin"), root: text, created: list(text) }),
+      record({ kind: oneOf("quick", "application", "plugin", "template"), root: text, created: list(text) }),
       record({ changes: list(text), written: list(text) }),
     ],
   },

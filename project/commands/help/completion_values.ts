@@ -4,6 +4,7 @@
  */
 import { ALL_FEATURE_ROWS } from "@waft/engine/internal/features";
 import { OPTIMIZATION_ROWS } from "@waft/engine/internal/optimizations";
+import { TEMPLATES } from "../../ops/project/templates.ts";
 import { MACHINE_NAMES } from "../../ops/build/machine_name.ts";
 
 /** The completions of a value. */
@@ -41,6 +42,7 @@ const OPTION_VALUES: { readonly [option: string]: ValueKind } = {
   "--firefox": FILES,
   "--invoke": { kind: "exports" },
   "init --kind": words("application", "plugin"),
+  "init --template": words(...TEMPLATES.map(({ name }) => name)),
   "self install --kind": words("bundle", "source"),
   "--opt": switches(OPTIMIZATION_ROWS),
   "--out": DIRECTORIES,

@@ -1,5 +1,5 @@
 /**
- * `waft init`: start a project. Asks at a terminal; `--quick` and `--full … --yes` ask nothing.
+ * `waft init`: start a project. Asks at a terminal; `--quick`, `--template` and `--full … --yes` ask nothing.
  */
 import type { Command } from "commander";
 import process from "node:process";
@@ -12,6 +12,7 @@ interface InitFlags extends GlobalFlags {
   readonly quick?: boolean;
   readonly full?: boolean;
   readonly kind?: string;
+  readonly template?: string;
   readonly name?: string;
   readonly module?: string;
   readonly description?: string;
@@ -31,6 +32,10 @@ export function addCommand(program: Command): void {
     .option("--quick", "Create only a minimal waft.json")
     .option("--full", "Create a complete application or plugin")
     .option("--kind <kind>", "application or plugin (with --full)")
+    .option(
+      "--template <name>",
+      "A program by language: typescript, assemblyscript, c, rust, or http (a component that answers requests)",
+    )
     .option("--name <name>", "Name of the application or plugin")
     .option("--module <id>", "The plugin's id, such as github.com/acme/kv")
     .option("--description <text>", "Description of the plugin")
@@ -75,6 +80,9 @@ async function init(env: CommandEnvironment, flags: InitFlags) {
     ? "waft plugin publish --dry-run"
     : request.kind === "application"
     ? "waft run main.wat 20 22"
+    : request.kind === "template"
+    ? (await import("../../ops/project/templates.ts")).TEMPLATES.find(({ name }) => name === request.template)!
+      .commands.join(", then ")
     : "waft add <plugin>";
   const lines = [...data.created.map((path) => `created ${path}`), `next: ${next}`];
   return { data, text: lines.join("\n") };
@@ -87,6 +95,12 @@ async function requestFrom(
   missingFlags: (request: Omit<InitRequest, "root">) => string[],
 ): Promise<InitRequest | undefined> {
   if (flags.quick === true && flags.full === true) throw fail("usage.init", "--quick and --full exclude each other");
+  if (flags.template !== undefined) {
+    if (flags.quick === true || flags.full === true) {
+      throw fail("usage.init", "--template excludes --quick and --full");
+    }
+    return { root, kind: "template", template: flags.template, name: flags.name ?? basename(root) };
+  }
   if (flags.quick === true) return { root, kind: "quick" };
   const given = {
     ...(flags.name === undefined ? {} : { name: flags.name }),
@@ -109,7 +123,7 @@ async function requestFrom(
   }
   if (flags.full !== true) {
     throw fail("usage.init", "init needs answers, and there is no terminal to prompt on", {
-      help: "waft init --quick, or waft init --full --kind application --name <name> --yes",
+      help: "waft init --quick, waft init --template rust, or waft init --full --kind application --name <name> --yes",
     });
   }
   if (flags.kind === undefined) throw fail("usage.init", "--full needs --kind application or --kind plugin");

@@ -6,6 +6,7 @@ import process from "node:process";
 import { explainPluginId } from "../../base/grammar.ts";
 import { endProgress } from "../../base/progress.ts";
 import { type InitRequest, missingFlags } from "../../ops/project/init.ts";
+import { TEMPLATES } from "../../ops/project/templates.ts";
 
 const output = process.stderr;
 
@@ -24,6 +25,7 @@ export async function askInit(
         { value: "quick", label: "quick setup", hint: "only waft.json" },
         { value: "application", label: "an application", hint: "a module that runs, and can use plugins" },
         { value: "plugin", label: "a plugin", hint: "ready to publish" },
+        { value: "template", label: "a program by language", hint: TEMPLATES.map(({ name }) => name).join(", ") },
       ],
     });
     if (isCancel(setup)) return undefined;
@@ -38,6 +40,14 @@ export async function askInit(
     kind = chosen as InitRequest["kind"];
   }
   if (kind === "quick") return { root: given.root, kind };
+  if (kind === "template") {
+    const template = await select({
+      message: "Which template?",
+      output,
+      options: TEMPLATES.map(({ name, about }) => ({ value: name, label: name, hint: about })),
+    });
+    return isCancel(template) ? undefined : { ...given, kind, template };
+  }
   const answers: { [name: string]: string | undefined } = {};
   for (const flag of ["name", ...missingFlags({ ...given, kind: kind! }).map((f) => f.slice(2))]) {
     if (answers[flag] !== undefined) continue;

@@ -5,16 +5,19 @@
  * file exists already, nothing is created. A plugin created here builds, passes `plugin check` and publishes unchanged.
  */
 import { dirname, join } from "node:path";
-import { fail, ProjectError } from "../../base/diagnostic.ts";
+import { fail, ProjectError, quote } from "../../base/diagnostic.ts";
 import type { Files } from "../../base/files.ts";
 import { explainPluginId } from "../../base/grammar.ts";
 import { checkManifest, type PackageMetadata } from "../../manifest/manifest.ts";
+import { packageId, templateReadme, TEMPLATES } from "./templates.ts";
 import { CATALOG_FILE, CATALOG_SCHEMA, MANIFEST_FILE, MANIFEST_SCHEMA } from "../../base/constants.ts";
 
 /** The project to create. */
 export interface InitRequest {
   readonly root: string;
-  readonly kind: "quick" | "application" | "plugin";
+  readonly kind: "quick" | "application" | "plugin" | "template";
+  /** With the kind "template": its name. */
+  readonly template?: string;
   readonly name?: string;
   readonly module?: string;
   readonly description?: string;
@@ -42,6 +45,8 @@ export async function initProject(request: InitRequest, files: Files): Promise<I
     ? new Map([[MANIFEST_FILE, json({ $schema: MANIFEST_SCHEMA, plugins: {} })]])
     : request.kind === "application"
     ? applicationFiles(request)
+    : request.kind === "template"
+    ? templateFiles(request)
     : pluginFiles(request);
   const checked = await checkManifest(contents.get(MANIFEST_FILE)!);
   if (checked.read === undefined) {
@@ -81,6 +86,20 @@ export function missingFlags(request: Omit<InitRequest, "root">): string[] {
     const value = (request as { readonly [name: string]: unknown })[name];
     return value === undefined || value === "";
   }).map((name) => `--${name}`);
+}
+
+function templateFiles({ template: wanted, name = "program" }: InitRequest): Map<string, Uint8Array> {
+  const template = TEMPLATES.find((each) => each.name === wanted);
+  if (template === undefined) {
+    throw fail("usage.init", `there is no template ${quote(wanted ?? "", 60)}`, {
+      help: `the templates are ${TEMPLATES.map((each) => each.name).join(", ")}`,
+    });
+  }
+  return new Map([
+    [MANIFEST_FILE, json({ $schema: MANIFEST_SCHEMA, plugins: {} })],
+    ["README.md", encode(templateReadme(name.replaceAll("\n", " "), template))],
+    ...Object.entries(template.files(packageId(name))).map(([path, text]) => [path, encode(text)] as const),
+  ]);
 }
 
 const IGNORE = "/.cache/\n*.log\n";
