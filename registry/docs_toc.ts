@@ -20,7 +20,6 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-extism",
   "reference-counts",
   "reference-recording",
-  "reference-runner",
   "reference-node-wasi",
   "reference-webassembly",
   "reference-component",

@@ -82,7 +82,7 @@ export function placeTests(project: string): void {
   symlinkSync(join(ROOT, ".cache"), join(project, ".cache"));
   cpSync(join(ROOT, "examples"), join(project, "examples"), { recursive: true });
   cpSync(join(ROOT, "tests"), join(project, "tests"), { recursive: true, filter: (path) => !path.endsWith(".ts") });
-  const programs = ["examples/deadline.ts", "examples/components/greet.ts"];
+  const programs = ["examples/deadline.ts", "examples/components/greet.ts", "examples/wasi/capture.ts"];
   placeSources(project, [...["tests", "scripts", "bench"].flatMap(sourcesIn), ...programs]);
 }
 
