@@ -35,6 +35,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
     pages: [
       "embedding",
       "untrusted",
+      "extism",
       "components",
       "serve",
       "wasi",

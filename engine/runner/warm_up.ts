@@ -43,7 +43,6 @@ export async function warmUp(options: EngineOptions): Promise<void> {
   const { arch } = currentHost();
   await LateModule.loadAll((file) => isNeeded(file, arch, options.verify !== undefined && options.verify !== false));
   run(NewEngine(options));
-  if (options.tier !== "baseline" && options.verify !== "code") run(NewEngine({ ...options, tier: "optimizing" }));
   await new Promise<void>((resolve) => inNextTurn(resolve)); // Deno's Node layer reads the path of its executable
   await runProgram(PROGRAM, { files: { a: "" } });
 }

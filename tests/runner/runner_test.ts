@@ -124,6 +124,37 @@ Deno.test("a runner runs programs of WASI, each with files of its own", async ()
   });
 });
 
+Deno.test("a confined runner optimizes code, and compiles with objects, strings and exceptions", async () => {
+  await withRunner(async (runner) => {
+    const module = await runner.compile(`(module
+      (import "env" "pass" (func $pass (param externref) (result externref)))
+      (type $pair (struct (field i32) (field (mut i32))))
+      (type $list (array (mut i32)))
+      (tag $tag (param i32))
+      (memory (export "memory") 2) (data (i32.const 131000) "\\07")
+      (func (export "objects") (param i32) (result i32) (local $sum i32)
+        (loop $next
+          (local.set $sum (i32.add (local.get $sum)
+            (struct.get $pair 0 (struct.new $pair (i32.const 1) (local.get 0)))))
+          (drop (array.new_default $list (i32.const 100)))
+          (br_if $next (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))
+        (local.get $sum))
+      (func (export "throws") (result i32)
+        (block $caught (result i32)
+          (try_table (catch $tag $caught) (throw $tag (i32.const 5)))
+          (i32.const 0)))
+      (func (export "pass") (param externref) (result externref) (call $pass (local.get 0))))`);
+    const instance = await module.instantiate({ resettable: true }, { env: { pass: (value: unknown) => value } });
+    for (let k = 0; k < 5; k++) assert.equal(await instance.call({ deadline: 60_000 }, "objects", 2000), 2000);
+    assert.equal(await instance.call({}, "throws"), 5);
+    assert.equal(await instance.call({}, "pass", "text"), "text");
+    await instance.reset();
+    assert.equal((await instance.read(131000, 1))[0], 7);
+    // As many calls as move a module up to optimized code in this thread.
+    for (let k = 0; k < 100; k++) assert.equal(await instance.call({}, "objects", 10), 10);
+  }, { engine: { tierUpCalls: 20 } });
+});
+
 Deno.test("code that cannot be interrupted ends with its runner, and other runners go on", async () => {
   await withRunner(async (other) => {
     const runner = await Runner.start({ engine: { interruptible: false } });
