@@ -157,6 +157,11 @@ const SECCOMP_SET_MODE_FILTER = 1;
 const SECCOMP_FILTER_FLAG_TSYNC = 1;
 const SIGKILL = 9;
 const AT_FDCWD = -100;
+const F_GETFL = 3;
+const O_ACCMODE = 3;
+const O_CLOEXEC = 0x80000;
+/** The first descriptor that is not a standard stream. */
+const FIRST_OWN = 3;
 /** The field of /proc/self/statm with the pages of data. */
 const DATA_FIELD = 5;
 /** Open descriptors at most: runtimes use some thirty. */
@@ -248,6 +253,23 @@ export function confine(host: Host, maxBytes?: number): Measure[] {
     const text = new TextDecoder().decode(new Uint8Array(view.buffer, 0, Math.max(0, length)));
     return Number(text.split(" ")[DATA_FIELD] ?? 0) * host.pageSize;
   };
+  /**
+   * Puts /dev/null in the place of files that are open for writing, such as caches of the runtime. Files in memory stay.
+   */
+  const dropFiles = (): void => {
+    const bytes = new Uint8Array(view.buffer);
+    const path = (text: string) => bytes.set(new TextEncoder().encode(`${text}\0`));
+    path("/dev/null");
+    const nothing = call(ABSENT["openat"][column], AT_FDCWD, page, 0, 0);
+    for (let fd = FIRST_OWN; fd < MAX_DESCRIPTORS && nothing >= 0; fd++) {
+      const flags = call(PERMITTED["fcntl"][column], fd, F_GETFL);
+      if (fd === nothing || flags < 0 || (flags & O_ACCMODE) === 0) continue;
+      path(`/proc/self/fd/${fd}`);
+      const length = call(ABSENT["readlinkat"][column], AT_FDCWD, page, page + host.pageSize, host.pageSize);
+      const name = new TextDecoder().decode(bytes.subarray(host.pageSize, host.pageSize + Math.max(0, length)));
+      if (/^\/(?!memfd:|dev\/)/.test(name)) call(PERMITTED["dup3"][column], nothing, fd, O_CLOEXEC);
+    }
+  };
   const filterCalls = (): boolean => {
     if (!prctl(PR.SET_NO_NEW_PRIVS, 1, 0, 0, 0)) return false;
     writeFilter(view, page, filterRows(host.arch, call(PERMITTED["getpid"][column])));
@@ -257,7 +279,10 @@ export function confine(host: Host, maxBytes?: number): Measure[] {
   const measures: readonly (readonly [Measure, () => boolean])[] = [
     ["ends-with-parent", () => prctl(PR.SET_PDEATHSIG, SIGKILL, 0, 0, 0)],
     ["no-core-dump", () => prctl(PR.SET_DUMPABLE, 0, 0, 0, 0) && setLimit(RLIMIT.CORE, 0)],
-    ["descriptors", () => setLimit(RLIMIT.NOFILE, MAX_DESCRIPTORS)],
+    ["descriptors", () => {
+      dropFiles();
+      return setLimit(RLIMIT.NOFILE, MAX_DESCRIPTORS);
+    }],
     ["memory", () => maxBytes !== undefined && setLimit(RLIMIT.DATA, dataBytes() + maxBytes)],
     ["system-calls", filterCalls],
   ];

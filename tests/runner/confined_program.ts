@@ -1,5 +1,7 @@
 /** Confines itself, and prints the results of system calls as JSON: what code that escaped from a guest could do. */
+import { openSync, readSync } from "node:fs";
 import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { confine } from "../../engine/host/confinement.ts";
 import { currentHost } from "../../engine/host/current.ts";
 import { PROT } from "../../engine/host/host.ts";
@@ -18,6 +20,8 @@ const path = (text: string): number => {
 const column = host.arch === "x64" ? 0 : 1;
 const number = (x64: number, arm64: number) => [x64, arm64][column];
 const parent = process.ppid;
+const kept = openSync(fileURLToPath(import.meta.url), "r");
+const cache = openSync(process.argv[2], "r+");
 const measures = confine(host);
 const AT_FDCWD = -100;
 const SIGNAL = 9;
@@ -52,6 +56,8 @@ const attempts: Record<string, number> = {
   otherNumbers: column === 0 ? call(0x4000_0000 + 257, AT_FDCWD, path("/etc/passwd"), 0, 0) : -1,
 };
 const allowed: Record<string, number> = {
+  kept: readSync(kept, new Uint8Array(10)),
+  cache: readSync(cache, new Uint8Array(10)),
   getpid: call(number(39, 172)),
   mmap: call(number(9, 222), 0, 4096, 3, 0x22, -1, 0),
   yield: call(number(24, 124)),
