@@ -254,7 +254,8 @@ export function confine(host: Host, maxBytes?: number): Measure[] {
     return Number(text.split(" ")[DATA_FIELD] ?? 0) * host.pageSize;
   };
   /**
-   * Puts /dev/null in the place of files that are open for writing, such as caches of the runtime. Files in memory stay.
+   * Puts /dev/null in the place of files that are open for writing, such as caches of the runtime. Files in memory
+   * stay.
    */
   const dropFiles = (): void => {
     const bytes = new Uint8Array(view.buffer);
