@@ -166,7 +166,7 @@ export class Connection {
     subject: number,
     write: (writer: PayloadWriter) => void,
     options: RequestOptions = {},
-    id = this.newId(),
+    id: number = this.newId(),
   ): Promise<Uint8Array> {
     if (this.#failure !== undefined) return Promise.reject(this.#failure);
     const message = this.#message(kind, id, subject, write);
