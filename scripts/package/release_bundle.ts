@@ -74,6 +74,8 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
+  // In the text of a template.
+  ['"module.wat"', '"module.wat"'],
   // No command starts a runner: `waft runner` is one.
   ["`./program.${SUFFIX}`", '"./waft.js"'],
   ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
