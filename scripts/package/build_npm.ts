@@ -163,6 +163,11 @@ function manifestOf(files: Files): NpmManifest {
   return JSON.parse(new TextDecoder().decode(bytes)) as NpmManifest;
 }
 
+/** True if every export names its declarations. */
+function exportsTypes(exports: Record<string, unknown>): boolean {
+  return Object.values(exports).every((value) => typeof value === "object" && value !== null && "types" in value);
+}
+
 /**
  * Completes package.json, and returns it: exports and imports come from `deno pack`, exact versions from the lockfile.
  */
@@ -185,6 +190,10 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
     dependencies,
     ...row.fields,
   };
+  // Without explicit types in all of a package, deno pack writes no declarations at all.
+  if (!exportsTypes(manifest.exports)) {
+    throw new Error(`${manifest.name} has no declarations: "deno publish --dry-run" names the exports without types`);
+  }
   const missing = missingExports(files, manifest.exports);
   if (missing.length > 0) {
     throw new Error(

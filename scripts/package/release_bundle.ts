@@ -74,8 +74,9 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ["`./worker.${suffix}`", '"./compile_worker.js"'],
   ["`./thread_worker.${suffix}`", '"./thread_worker.js"'],
   ["`./script_thread.${suffix}`", '"./script_thread.js"'],
-  // In the text of a template.
+  // In the texts of templates.
   ['"module.wat"', '"module.wat"'],
+  ['"../build/module.wasm"', '"../build/module.wasm"'],
   // No command starts a runner: `waft runner` is one.
   ["`./program.${SUFFIX}`", '"./waft.js"'],
   ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
