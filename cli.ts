@@ -1,6 +1,6 @@
 /**
  * The command `waft`. Finds the row of the named command, loads only that command's module, runs it, and turns any
- * thrown value into an error on stderr and an exit code. Input: the command-line words. Output: an exit status.
+ * thrown value into an error on stderr and an exit code. In: the command-line words. Out: an exit status.
  * Start-up time counts, so a plain `waft run` does not even load the option parser.
  */
 import { exitProcess, programArguments } from "@waft/engine/internal/host/process";

@@ -49,9 +49,12 @@ Deno.test({
         return { module, result: (module.instantiate({}, {}).exports["run"] as Call)(8) };
       };
       const expected = run({}).result;
-      for (const tierUpTurns of [0, 3, 37, 500]) {
-        const { module, result } = run({ tier: "auto", tierUpTurns });
-        assert.ok(Object.is(result, expected), `${program.name}, after ${tierUpTurns} turns: ${result}, ${expected}`);
+      for (const tierUpIterations of [0, 3, 37, 500]) {
+        const { module, result } = run({ tier: "auto", tierUpIterations });
+        assert.ok(
+          Object.is(result, expected),
+          `${program.name}, after ${tierUpIterations} turns: ${result}, ${expected}`,
+        );
         entered += module.loopsEntered;
       }
     }

@@ -52,7 +52,7 @@ export function joinArtifact({ component, modules }: ComponentArtifact): Uint8Ar
   return bytes;
 }
 
-/** True if the checksum of an artifact is right. Its length is a multiple of the alignment. */
+/** Whether the checksum of an artifact is right. Its length is a multiple of the alignment. */
 function isWhole(bytes: Uint8Array): boolean {
   const content = bytes.subarray(HEADER_BYTES);
   const sum = new Int32Array(CHECKSUM_WORDS);

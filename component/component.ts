@@ -96,7 +96,7 @@ export interface ComponentInstance<Exports extends object = HostExports> {
    */
   callAsync<Result = unknown>(context: Context, name: string, ...args: unknown[]): Promise<Result>;
 
-  /** True if there is a function `name`, as `call` takes it. */
+  /** Whether there is a function `name`, as `call` takes it. */
   has(name: string): boolean;
 
   /**

@@ -2,7 +2,7 @@
  * The directories and environment variables that the user of this machine gives to the guests of a project, without
  * flags on every run.
  *
- * Input: `projects` in the machine's `config.json`, which is keyed by directories of projects. Output: preopens and
+ * In: `projects` in the machine's `config.json`, which is keyed by directories of projects. Out: preopens and
  * variables for `waft run`. Invariants: a project gets only the entry of its own directory, so a copy, a moved project
  * or a clone elsewhere gets nothing. No content of a project can widen its entry: a symbolic link on the way to a
  * directory is refused, and guests get the directories that were opened here, not their paths.

@@ -1,7 +1,7 @@
 /**
  * The JSON Schemas of `--json` output, one per command, as the site publishes them.
  *
- * Output: schemas by command. All documents share one envelope; `data` is null when the command failed. Objects are
+ * Out: schemas by command. All documents share one envelope; `data` is null when the command failed. Objects are
  * closed, so a test that runs the commands finds every undeclared property. Within `schemaVersion` 1, properties are
  * only added.
  */
@@ -328,7 +328,7 @@ const DATA: { readonly [command: string]: object } = {
       record({
         kind: oneOf("counts"),
         functions: list(counted({ calls: count })),
-        loops: list(counted({ turns: count })),
+        loops: list(counted({ iterations: count })),
         allocations: list(counted({ instruction: text, type: count, objects: count, elements: count })),
         growth: list(counted({ memory: count, calls: count, pages: count })),
         hostCalls: list(record({ module: text, name: text, calls: count, ms: { type: "number", minimum: 0 } })),

@@ -1,7 +1,7 @@
 /**
  * A project on disk: its manifest and its lockfile.
  *
- * Input: a project's root (project_root.ts finds it). Output: the contents of both files, valid or not. Nothing here
+ * In: a project's root (project_root.ts finds it). Out: the contents of both files, valid or not. Nothing here
  * changes a file or uses the network.
  */
 import { join } from "node:path";

@@ -1,7 +1,7 @@
 /**
  * Finds the root of the project that a directory belongs to.
  *
- * Input: a start directory. Output: the nearest directory upwards with a `waft.json`, never across a mount point.
+ * In: a start directory. Out: the nearest directory upwards with a `waft.json`, never across a mount point.
  * Invariant: the contents of manifest and lockfile decide which code runs, so both files and their directory belong to
  * the user or to root, and no other user can write them. Separate from project.ts because every `waft run` looks for a
  * project and few find one.

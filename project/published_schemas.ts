@@ -1,7 +1,7 @@
 /**
  * The schemas that the site serves, by file name below `{schema_base}/v1/`.
  *
- * Output: JSON Schema (draft 7) documents built from the same objects that the readers check with, so the published and
+ * Out: JSON Schema (draft 7) documents built from the same objects that the readers check with, so the published and
  * the enforced schemas cannot drift apart.
  */
 import { CATALOG_JSON_SCHEMA } from "./definitions/catalog.ts";

@@ -1,7 +1,7 @@
 /**
  * Resolves the settings of a run from the nearest manifest and the flags, each with its origin.
  *
- * Input: a directory (or a manifest), flags, and the keys that this build implements. Output: features, optimizations
+ * In: a directory (or a manifest), flags, and the keys that this build implements. Out: features, optimizations
  * and runtime settings as plain data for the engine's options. Flags override the manifest, the manifest overrides the
  * defaults; the two names of one switch are equivalent. A key that is set but not implemented is reported, never
  * silently ignored.

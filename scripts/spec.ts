@@ -1,6 +1,6 @@
 /**
  * Runs the specification suite: `deno task spec [--matrix] [--guard | --explicit] [--tier auto|baseline|optimizing]
- * [--turns] [--lazy] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's
+ * [--iterations] [--lazy] [--set KEY=on|off]… [FILTER…]`, in guard and in explicit bounds mode, with the compiler's
  * verifiers enabled. A filter is part of a file's name or, as `=NAME`, the whole name. `--set` forces an optimization,
  * or all of them with the key `all`. `--matrix` repeats the run with each optimization that this build supports
  * inverted, with all off, and with all on: each in a process of its own, because one process has address space for only
@@ -33,13 +33,13 @@ const task = {
       help: "compiler: baseline, optimizing, or auto for both in turn",
       default: "optimizing",
     },
-    turns: { help: "with --tier auto: switch over at turns of loops, in the running frames as well" },
+    iterations: { help: "with --tier auto: switch over at iterations of loops, in the running frames as well" },
     batches: { help: "with --tier auto: switch every second function of a module over first" },
     lazy: { help: "with --tier auto: compile each body when it is called, whatever the module's size" },
     matrix: { help: "repeat with each optimization inverted, with all off, and with all on" },
   },
 } as const;
-const { values: { guard, explicit, set: settings, tier, turns, batches, lazy, matrix }, operands: filters } =
+const { values: { guard, explicit, set: settings, tier, iterations, batches, lazy, matrix }, operands: filters } =
   readTaskLine(task);
 const suite = suiteNamed("wasm");
 if (!hasSuite(suite)) {
@@ -49,13 +49,15 @@ if (!hasSuite(suite)) {
 const files = specScripts().filter(({ name }) =>
   filters.length === 0 || filters.some((f) => f.startsWith("=") ? name === f.slice(1) : name.includes(f))
 );
-for (const [name, isGiven] of Object.entries({ turns, batches, lazy })) {
+for (const [name, isGiven] of Object.entries({ iterations, batches, lazy })) {
   if (isGiven && tier !== "auto") wrongUsage(task, `--${name} is for --tier auto`);
 }
-/** With `auto`, modules are switched over after none to three calls or turns, a different number for each script. */
+/**
+ * With `auto`, modules are switched over after none to three calls or iterations, a different number for each script.
+ */
 const tierOptions = (k: number) => {
   if (tier !== "auto") return { tier };
-  const switchOver = turns ? { tierUpTurns: k % 4 } : { tierUpCalls: k % 4 };
+  const switchOver = iterations ? { tierUpIterations: k % 4 } : { tierUpCalls: k % 4 };
   return { tier, ...switchOver, tierUpBatches: batches, ...(lazy ? { lazyFrom: 0 } : {}) };
 };
 if (files.length === 0) wrongUsage(task, `no script has ${filters.join(" or ")} in its name`);

@@ -77,7 +77,7 @@ export class StringTransfer {
     return this.#from.load("i32.load8_u", "$p", offset);
   }
 
-  /** True if the bytes from `$p` to `$end` are UTF-8; sixteen bytes of ASCII take one step. */
+  /** Whether the bytes from `$p` to `$end` are UTF-8; sixteen bytes of ASCII take one step. */
   #validUtf8(): string {
     const next = (count: number) => `${add("p", count)} (br $next)`;
     const fails = (condition: string) => `(if ${condition} (then (return (i32.const 0))))`;
@@ -110,7 +110,7 @@ export class StringTransfer {
     );
   }
 
-  /** True if the code units from `$p` to `$end` are UTF-16; four units of ASCII take one step. */
+  /** Whether the code units from `$p` to `$end` are UTF-16; four units of ASCII take one step. */
   #validUtf16(): string {
     const fails = (condition: string) => `(if ${condition} (then (return (i32.const 0))))`;
     const from = this.#from;

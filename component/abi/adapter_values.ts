@@ -71,7 +71,7 @@ interface LoweredValue {
   range(): string;
 }
 
-/** True if an adapter can pass values of `type`: all but channels and error contexts, which belong to tasks. */
+/** Whether an adapter can pass values of `type`: all but channels and error contexts, which belong to tasks. */
 export function isTransferable({ kind }: ValType): boolean {
   return kind !== "stream" && kind !== "future" && kind !== "error-context";
 }
@@ -117,7 +117,7 @@ export class ValueTransfer {
 
   // Checking
 
-  /** True if some value of `type` in memory cannot be lifted, or if lifting has effects. */
+  /** Whether some value of `type` in memory cannot be lifted, or lifting has effects. */
   #checks(type: ValType): boolean {
     let checks = this.#needsCheck.get(type);
     if (checks === undefined) this.#needsCheck.set(type, checks = this.#computeChecks(type));
@@ -259,7 +259,7 @@ export class ValueTransfer {
 
   // Copying
 
-  /** True if the bytes of `type` are the value: the same on both sides, without padding and without rules. */
+  /** Whether the bytes of `type` are the value: the same on both sides, without padding and without rules. */
   #isPlain(type: ValType): boolean {
     const all = (types: readonly ValType[]) =>
       types.every((part) => this.#isPlain(part)) &&
@@ -455,7 +455,7 @@ export class ValueTransfer {
     return (side === "from" ? this.#from : this.#to).pointer;
   }
 
-  /** The flat form of a payload in that of the variant. */
+  /** Converts the flat values of a payload from the joined flat types of its variant. */
   #payload(type: VariantType, payload: ValType, flat: readonly string[]): string[] {
     const joined = this.#flat(type, "from").slice(1);
     return this.#flat(payload, "from").map((wanted, k) => coerce(joined[k], wanted, 0, flat[k + 1]));
@@ -523,7 +523,7 @@ function coerce(joined: CoreType, core: CoreType, direction: 0 | 1, value: strin
   return COERCIONS[`${joined} ${core}`][direction].split(" ").reduce((inner, name) => `(${name} ${inner})`, value);
 }
 
-/** True if a discriminant of `count` cases can be that of none. */
+/** Whether a discriminant of `count` cases can be that of none. */
 function hasBadCases(count: number): boolean {
   return count !== 2 ** (8 * discriminantBytes(count));
 }

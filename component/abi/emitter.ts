@@ -85,12 +85,12 @@ function fill(template: string, name: "v" | "x", value: string): string {
   return template.replace(name === "v" ? /\bv\b/g : /\bx\b/g, () => simple ? value : `(${value})`);
 }
 
-/** True if the source evaluates an operand more than once or must see it evaluated first. */
+/** Whether the source evaluates an operand more than once or must see it evaluated first. */
 function isName(source: string): boolean {
   return /^\w+$/.test(source);
 }
 
-/** True if values of `type` may be undefined or null, so that an option of it needs a tag. */
+/** Whether values of `type` may be undefined or null, so that an option of it needs a tag. */
 function isNullable(type: ValType): boolean {
   return type.kind === "option";
 }

@@ -5,7 +5,7 @@
 import { type AbiLayer, GENERATED } from "./generated.ts";
 import { INTERPRETED } from "./interpreted.ts";
 
-/** True if the host allows code from text. */
+/** Whether the host allows code from text. */
 function allowsSource(): boolean {
   try {
     new Function("");

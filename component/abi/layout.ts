@@ -362,7 +362,7 @@ function fieldCost(type: Type): number {
   return PRIMITIVES[type.kind] === 8 || type.kind === "f32" ? LIFTED.NUMBER : LIFTED.FIELD;
 }
 
-/** True if values of one of `types` are in memory at addresses that the guest chooses. */
+/** Whether values of one of `types` are in memory at addresses that the guest chooses. */
 export function hasRanges(types: readonly Type[]): boolean {
   return types.some((type) =>
     someType(
@@ -373,7 +373,7 @@ export function hasRanges(types: readonly Type[]): boolean {
   );
 }
 
-/** True if `type` or a part of it satisfies `test`. */
+/** Whether `type` or a part of it satisfies `test`. */
 export function someType(type: Type | undefined, test: (type: Type) => boolean): boolean {
   return type !== undefined && (test(type) || valueOperands(type).some((part) => someType(part, test)));
 }

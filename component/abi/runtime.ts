@@ -21,7 +21,7 @@ export interface AbiEnv {
   readonly encoding: StringEncoding;
   /** Codecs in the order of the handle types that the code uses. */
   readonly handles: readonly HandleCodec[];
-  /** True if the values are for another component: strings keep their encoding, maps their duplicates. */
+  /** Whether the values are for another component: strings keep their encoding, maps their duplicates. */
   readonly foreign: boolean;
 }
 

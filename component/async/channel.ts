@@ -15,7 +15,7 @@ export interface Buffer {
   readonly length: number;
   progress: number;
   /**
-   * True if its elements are values of JavaScript, false if they are in the form that components pass to each other.
+   * Whether its elements are values of JavaScript, and not in the form that components pass to each other.
    */
   readonly inHost: boolean;
   /** Takes the next `count` elements, for a buffer that is in JavaScript or not. */
@@ -55,7 +55,7 @@ export class Channel {
     this.type = type;
   }
 
-  /** True if the copy that `buffer` waits for can still transfer elements. */
+  /** Whether the copy that `buffer` waits for can still transfer elements. */
   isCopying(buffer: Buffer | undefined): boolean {
     return this.#pending !== undefined && this.#pending.buffer === buffer && remaining(this.#pending.buffer) > 0;
   }

@@ -94,12 +94,12 @@ class ChannelEnd extends Waitable {
   }
 }
 
-/** True if two channel types are equal; nodes of one component are shared. */
+/** Whether two channel types are equal; nodes of one component are shared. */
 function sameType(a: ChannelType, b: ChannelType): boolean {
   return a === b || (a.kind === b.kind && sameValue(a.element, b.element));
 }
 
-/** True if two value types are equal; resource types are compared by identity. */
+/** Whether two value types are equal; resource types are compared by identity. */
 export function sameValue(a: ValType | undefined, b: ValType | undefined): boolean {
   if (a === b) return true;
   if (a === undefined || b === undefined || a.kind !== b.kind) return false;

@@ -55,7 +55,7 @@ export class Store {
   hostLimits: CallLimits | undefined = undefined;
   /** The turns of the event loop in which the host passes streams on. */
   readonly turns: Turns = new Turns();
-  /** True if the host awaits the call of a synchronous function that it is starting. */
+  /** Whether the host awaits the call of a synchronous function that it is starting. */
   hostAwaits = false;
   /** Streams and futures that JavaScript reads. */
   readonly hostEnds: Set<HostEnd> = new Set();
@@ -73,9 +73,9 @@ export class Store {
   era: object = {};
   #resettable = false;
 
-  /** True if some function of the component may block, so that all calls are tasks. */
+  /** Whether some function of the component may block, so that all calls are tasks. */
   readonly usesAsync: boolean;
-  /** True if core code can observe its task (context.get) although nothing blocks. */
+  /** Whether core code can observe its task (context.get) although nothing blocks. */
   readonly needsTasks: boolean;
 
   /** Calls of the host that have not ended. */
@@ -215,7 +215,7 @@ export class Store {
     this.#failAll(trapped?.error ?? new TrapError("deadlock: no task can continue"));
   }
 
-  /** True if JavaScript can let a task continue: by the end of a function, or by reading a stream. */
+  /** Whether JavaScript can let a task continue: by the end of a function, or by reading a stream. */
   get #waitsForHost(): boolean {
     return this.hostCalls > 0 || [...this.hostEnds].some(({ isStream }) => isStream);
   }
@@ -359,7 +359,7 @@ export class ComponentInstance {
   readonly flags: number;
   backpressure = 0;
   waitingToEnter = 0;
-  /** True if code of it can throw exceptions. */
+  /** Whether code of it can throw exceptions. */
   throws = false;
   /** True while a synchronous function of it waits for the host. */
   isHeld = false;

@@ -74,7 +74,7 @@ export class Thread {
     return this.#continuation !== undefined;
   }
 
-  /** True if only another thread can let it continue. */
+  /** Whether only another thread can let it continue. */
   get suspended(): boolean {
     return this.blocked && this.#readyFunc === undefined;
   }
@@ -226,11 +226,11 @@ export class Task {
   borrows = 0;
   /** The limits of the call of the host that it belongs to. */
   readonly limits: CallLimits | undefined;
-  /** True if the host awaits the call although its function is synchronous, so that it may wait for the host. */
+  /** Whether the host awaits the call although its function is synchronous, so that it may wait for the host. */
   readonly mayWait: boolean;
   /** The instances that a waiting synchronous function keeps entered, because it has not finished. */
   #held: readonly ComponentInstance[] | undefined;
-  /** True if the caller is another component. */
+  /** Whether the caller is another component. */
   foreign = false;
   /** The options of the lifted function, which task.return must repeat (link/options.ts). */
   lifted: object | undefined = undefined;

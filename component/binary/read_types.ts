@@ -222,7 +222,7 @@ function readDeclaredType(reader: ComponentReader): CoreTypeExpr {
   return beginsSubtype(reader) ? { kind: "rec", types: [readSubType(reader)] } : readCoreType(reader);
 }
 
-/** True if a subtype without prefix follows: at most one supertype, and a composite type. */
+/** Whether a subtype without prefix follows: at most one supertype, and a composite type. */
 function beginsSubtype({ bytes, pos, left }: ComponentReader): boolean {
   if (left < 3 || bytes[pos] !== MODULE_TYPE || bytes[pos + 1] > 1) return false;
   let at = pos + 2;

@@ -24,7 +24,7 @@ export const SECTION = {
 /** Number of section ids. */
 export const SECTION_COUNT = 13;
 
-/** True if the bytes begin like a component in binary form. */
+/** Whether the bytes begin like a component in binary form. */
 export function isComponent(bytes: Uint8Array): boolean {
   return bytes.length >= 8 && COMPONENT_HEADER.every((byte, i) => (i >= 4 && i < 6) || bytes[i] === byte);
 }

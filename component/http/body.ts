@@ -97,7 +97,7 @@ export class BodySink implements ByteSink {
     return this.#share.bytes === 0 || this.#target === undefined;
   }
 
-  /** True if the body has ended without any bytes. */
+  /** Whether the body has ended without any bytes. */
   get isEmpty(): boolean {
     return this.#trailers !== undefined && this.#written === 0;
   }

@@ -49,7 +49,7 @@ function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
 }
 
 /**
- * True if a request can be passed on, because all servers interpret it alike: it has one host, which the target does
+ * Whether a request can be passed on, because all servers interpret it alike: it has one host, which the target does
  * not contradict, and its body has no transfer coding except chunks.
  */
 export function isSound(message: IncomingMessage): boolean {

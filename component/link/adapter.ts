@@ -103,7 +103,7 @@ function trampolineText(params: readonly string[], results: readonly string[]): 
 }
 
 /**
- * True if the callee is the function of a component, no call of the store can block, and no exception can leave the
+ * Whether the callee is the function of a component, no call of the store can block, and no exception can leave the
  * callee, which is a trap.
  */
 function canFuse({ lifted }: FuncItem, { instance: { store } }: RuntimeOptions): boolean {
@@ -154,7 +154,7 @@ function importsOf({ memory, realloc }: RuntimeOptions) {
 }
 
 /**
- * True if the memories can be imported. Code of the callee could change the values between the two passes of a transfer
+ * Whether the memories can be imported. Code of the callee could change the values between the two passes of a transfer
  * if both sides had one memory, which only functions of one instance can have, or one that threads share.
  */
 function canShareMemories({ usesMemory }: AdapterText, caller: RuntimeOptions, callee: RuntimeOptions): boolean {

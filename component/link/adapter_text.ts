@@ -40,7 +40,7 @@ export interface AdapterText {
   readonly handles: { readonly params: readonly ValType[]; readonly result: readonly ValType[] };
   readonly usesMemory: { readonly caller: boolean; readonly callee: boolean };
   readonly usesRealloc: { readonly caller: boolean; readonly callee: boolean };
-  /** True if handles are lent to the callee for the call. */
+  /** Whether handles are lent to the callee for the call. */
   readonly lends: boolean;
 }
 

@@ -23,7 +23,7 @@ export function moduleTypeOf(module: Module): ModuleType | undefined {
 
 const HEADER_BYTES = 8;
 
-/** True if a module may throw exceptions: it defines or imports tags. */
+/** Whether a module may throw exceptions: it defines or imports tags. */
 export function usesTags(module: Module): boolean {
   const bytes = BYTES.get(module);
   if (bytes === undefined || module.imports.some(({ kind }) => kind === "tag")) return true;

@@ -23,12 +23,12 @@ interface InterfaceName {
 const LABEL = /^(?:[a-z][0-9a-z]*|[A-Z][0-9A-Z]*)(?:-(?:[0-9a-z]+|[0-9A-Z]+))*$/;
 const WORDS = /^[a-z][0-9a-z]*(?:-[0-9a-z]+)*$/;
 
-/** True if `text` is a label: kebab case, each word in lower or in upper case. */
+/** Whether `text` is a label: kebab case, each word in lower or in upper case. */
 export function isLabel(text: string): boolean {
   return LABEL.test(text);
 }
 
-/** True if `text` is the name of a package or a namespace: kebab case in lower case. */
+/** Whether `text` is the name of a package or a namespace: kebab case in lower case. */
 export function isWords(text: string): boolean {
   return WORDS.test(text);
 }

@@ -41,7 +41,7 @@ export const PRIMITIVES = {
 /** The name of a primitive value type. */
 export type Primitive = keyof typeof PRIMITIVES;
 
-/** True if `name` is a primitive value type. */
+/** Whether `name` is a primitive value type. */
 export function isPrimitive(name: string): name is Primitive {
   return Object.hasOwn(PRIMITIVES, name);
 }
@@ -264,7 +264,7 @@ export type ExternType =
 /** An import or export: its type and attributes. */
 export type Extern = ExternType & { readonly attributes?: ExternAttributes };
 
-/** True if `type` is a value type. */
+/** Whether `type` is a value type. */
 export function isValType(type: AnyType): type is ValType {
   return !NOT_VALUES.has(type.kind);
 }

@@ -47,7 +47,7 @@ export type ScriptCommand =
 /** Assertions that a component is rejected. */
 type Rejection = "assert_invalid" | "assert_malformed";
 
-/** True if a command of the script contains a component. The script need not be well-formed. */
+/** Whether a command of the script contains a component. The script need not be well-formed. */
 export function isComponentScript(text: string | Uint8Array): boolean {
   const cursor = new ComponentCursor(readTokens(text));
   while (cursor.kind === LEFT) {

@@ -53,7 +53,7 @@ export function javaScriptValue(value: ScriptValue | undefined): unknown {
   }
 }
 
-/** True if the JavaScript value `actual` is `expected`; without `expected`, there must be no result. */
+/** Whether the JavaScript value `actual` is `expected`; without `expected`, there must be no result. */
 export function matchesValue(actual: unknown, expected: ScriptValue | undefined): boolean {
   if (expected === undefined) return actual === undefined;
   switch (expected.kind) {

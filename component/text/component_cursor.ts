@@ -13,7 +13,7 @@ export class ComponentCursor extends TokenCursor {
     return kind === KEYWORD || kind === RESERVED ? this.tokens.wholeText(at) : undefined;
   }
 
-  /** True if `(` and the words follow. */
+  /** Whether `(` and the words follow. */
   isOpening(...words: string[]): boolean {
     return this.kinds[this.at] === LEFT && words.every((word, i) => this.wordAt(this.at + 1 + i) === word);
   }
@@ -49,7 +49,7 @@ export class ComponentCursor extends TokenCursor {
     return this.tokens.symbols.text(this.values[this.at++]);
   }
 
-  /** True if `(word "…")` follows: an inline import or export. */
+  /** Whether `(word "…")` follows: an inline import or export. */
   isInline(word: string): boolean {
     if (!this.isOpening(word)) return false;
     return this.kinds[this.at + 2] === STRING && (this.kinds[this.at + 3] === RIGHT || this.isAttribute(this.at + 3));

@@ -27,7 +27,7 @@ function blockEnd(text: string, start: number): number {
   return text.length;
 }
 
-/** True if the text begins like a component. */
+/** Whether the text begins like a component. */
 export function isComponentText(text: string | Uint8Array): boolean {
   const source = typeof text === "string" ? text : new TextDecoder().decode(text);
   const open = skipSpace(source, 0);

@@ -702,7 +702,7 @@ class ComponentParser {
     return this.#emit({ kind: "type", type }, "type");
   }
 
-  /** True if `(type` begins a reference: an index or name, and optionally names of exports, before the parenthesis. */
+  /** Whether `(type` begins a reference: an index or name, and optionally names of exports, before the parenthesis. */
   #isTypeUse(): boolean {
     const { kinds, at } = this.#cursor;
     if (kinds[at + 2] !== ID && kinds[at + 2] !== NAT) return false;

@@ -179,7 +179,7 @@ export class Scope {
     return scope ?? this.fail(`invalid outer alias count of ${count}`);
   }
 
-  /** True if the way to the scope `count` levels outward leaves a component. */
+  /** Whether the way to the scope `count` levels outward leaves a component. */
   leavesComponent(count: number): boolean {
     let scope: Scope | undefined = this as Scope;
     for (let left = count; left > 0 && scope !== undefined; left--) {

@@ -10,7 +10,7 @@ import type { Scope, Side } from "./scope.ts";
 
 const NAMED_KINDS: ReadonlySet<string> = new Set(["record", "variant", "enum", "flags"]);
 
-/** True if all parts of the operand `type` are named. */
+/** Whether all parts of the operand `type` are named. */
 function operandVisible(type: ValType, side: Side): boolean {
   if (type.kind === "own" || type.kind === "borrow") return side.named.has(type.resource);
   if (NAMED_KINDS.has(type.kind)) return side.named.has(type);
@@ -24,7 +24,7 @@ function remembered(type: AnyType, side: Side, check: () => boolean): boolean {
   return answer;
 }
 
-/** True if all parts of `type` are named; the type itself need not be. */
+/** Whether all parts of `type` are named; the type itself need not be. */
 function partsVisible(type: AnyType, side: Side): boolean {
   return remembered(type, side, () => {
     if (isValType(type)) {
@@ -46,7 +46,7 @@ function partsVisible(type: AnyType, side: Side): boolean {
 }
 
 /**
- * True if an item of this type may be imported or exported by `scope`; registers the names that the item gives to
+ * Whether an item of this type may be imported or exported by `scope`; registers the names that the item gives to
  * types. Instance types are not checked when they are formed, but when they become the type of an import or export.
  */
 export function registerVisible(scope: Scope, direction: Side["direction"], extern: Extern): boolean {

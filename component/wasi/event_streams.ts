@@ -70,7 +70,7 @@ export class ByteSource implements Holding {
     this.readiness.notify();
   }
 
-  /** True if all bytes have been taken. */
+  /** Whether all bytes have been taken. */
   get ended(): boolean {
     return this.#ended;
   }
@@ -147,7 +147,7 @@ export interface ByteSink extends Holding {
   watch(wake: () => void): () => void;
   /** The number of bytes that it takes now. */
   readonly room: number;
-  /** True if nothing waits for the receiver. */
+  /** Whether nothing waits for the receiver. */
   readonly isIdle: boolean;
   /** The reason for which it accepts no further bytes: closed, or an error. */
   readonly failure: "closed" | IoError | undefined;

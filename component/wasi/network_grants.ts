@@ -131,12 +131,12 @@ export class NetworkGrants {
     });
   }
 
-  /** True if nothing is granted. */
+  /** Whether nothing is granted. */
   get isEmpty(): boolean {
     return this.#connect.length === 0 && this.#listen.length === 0;
   }
 
-  /** True if a grant names `host`, an address in canonical form or a name in lower case, and the port. */
+  /** Whether a grant names `host`, an address in canonical form or a name in lower case, and the port. */
   #names(host: string, port: number | undefined): boolean {
     return this.#connect.some((grant) =>
       grant.host === host && (grant.port === undefined || port === undefined || grant.port === port)

@@ -66,7 +66,7 @@ const MAX_PATH_BYTES = 8192;
 
 /** Size of a subscription of poll_oneoff; the events go to the data area. */
 const SUBSCRIPTION_BYTES = 48;
-const MOST_SUBSCRIPTIONS = Math.floor((AT.OUT - AT.STRUCT) / SUBSCRIPTION_BYTES);
+const MAX_SUBSCRIPTIONS = Math.floor((AT.OUT - AT.STRUCT) / SUBSCRIPTION_BYTES);
 /** The polling interval of descriptors that do not fit into one call, in nanoseconds. */
 const POLL_NS = 5_000_000n;
 
@@ -101,7 +101,7 @@ export class Preview1 {
   readonly #bytes: Uint8Array = new Uint8Array(this.#memory.buffer);
   readonly #view: DataView = new DataView(this.#memory.buffer);
 
-  /** True if waits may leave the thread to the event loop, because the guest is called by `callAsync`. */
+  /** Whether waits may leave the thread to the event loop, because the guest is called by `callAsync`. */
   readonly waitsInEventLoop: boolean;
 
   constructor(options: WasiOptions, waitsInEventLoop = false) {
@@ -330,7 +330,7 @@ export class Preview1 {
    */
   poll(subscriptions: readonly Subscription[]): void {
     const streams = subscriptions.filter((subscription) => subscription.kind !== "clock");
-    const list: Subscription[] = streams.slice(0, MOST_SUBSCRIPTIONS - 1);
+    const list: Subscription[] = streams.slice(0, MAX_SUBSCRIPTIONS - 1);
     const times = subscriptions.flatMap((subscription) => subscription.kind === "clock" ? [subscription.until] : []);
     if (list.length < streams.length) times.push(this.time(1) + POLL_NS);
     // Of the clocks only the earliest counts.

@@ -57,7 +57,7 @@ class Datagrams implements Holding {
   waitingBytes = 0;
   readonly #outbox: { readonly data: Uint8Array; readonly to: Endpoint }[] = [];
   isClosed = false;
-  /** True if the guest may receive from anywhere. */
+  /** Whether the guest may receive from anywhere. */
   isOpen = false;
   remote: Endpoint | undefined;
 

@@ -9,7 +9,7 @@ import { WAVE_KEYWORDS } from "./wave_cursor.ts";
 /** Kinds of types whose values have no text: they are objects of the host or of the component. */
 const OPAQUE: ReadonlySet<string> = new Set(["own", "borrow", "stream", "future", "error-context"]);
 
-/** True if values of `type` have a text. */
+/** Whether values of `type` have a text. */
 export function isPrintable(type: ValType): boolean {
   return !OPAQUE.has(type.kind) && valueOperands<ValType, ResourceType>(type).every(isPrintable);
 }

@@ -70,7 +70,7 @@ export class WaveCursor {
     return found;
   }
 
-  /** True if the next token begins with `text`. */
+  /** Whether the next token begins with `text`. */
   sees(text: string): boolean {
     return this.text.startsWith(text, this.at);
   }

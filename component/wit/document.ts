@@ -133,7 +133,7 @@ export function originOf(def: WitTypeDef): WitTypeDef {
   }
 }
 
-/** True if `def` is a resource, directly or by use or alias. */
+/** Whether `def` is a resource, directly or by use or alias. */
 export function isResource(def: WitTypeDef): boolean {
   return originOf(def).type.kind === "resource";
 }

@@ -77,7 +77,7 @@ export function worldsTogether(types: readonly ComponentType[]): WitWorld[] {
   return reader.worlds;
 }
 
-/** True if a component contains WIT only: types of interfaces and worlds. */
+/** Whether a component contains WIT only: types of interfaces and worlds. */
 function isWitPackage({ imports, exports }: ComponentType): boolean {
   return imports.size === 0 && exports.size > 0 && [...exports.values()].every(({ kind, type }) => {
     if (kind !== "type" || type.kind !== "component" || type.exports.size !== 1) return false;

@@ -157,7 +157,7 @@ function readString(source: WitSource, start: number): { token: Omit<Token, "sta
   return failAt(source, start, "this string is not closed");
 }
 
-/** True if `name` must be written with `%`. */
+/** Whether `name` must be written with `%`. */
 export function isKeyword(name: string): boolean {
   return KEYWORDS.has(name);
 }

@@ -14,13 +14,13 @@ export interface BuiltinRow {
   readonly params: readonly number[];
   readonly results: readonly number[];
   /**
-   * True if the routine has machine code in every image; otherwise calling it parks. A native routine calls gc_allocate
+   * Whether the routine has machine code in every image; otherwise calling it parks. A native routine calls gc_allocate
    * with NO_BYTES after each PIECE_BYTES.
    */
   readonly native: boolean;
-  /** True if only images with the stack rule `logged` have it. */
+  /** Whether only images with the stack rule `logged` have it. */
   readonly logged?: boolean;
-  /** True if the shared stub COMPILE calls it, and nothing else does: it has no code of its own. */
+  /** Whether the shared stub COMPILE calls it, and nothing else does: it has no code of its own. */
   readonly shared?: boolean;
 }
 

@@ -225,9 +225,9 @@ export interface ContextShape {
   definedFuncs: number;
   types: number;
   tags?: number;
-  /** True if any memory is shared. */
+  /** Whether any memory is shared. */
   shared?: boolean;
-  /** True if string builtins are imported. */
+  /** Whether string builtins are imported. */
   strings?: boolean;
 }
 

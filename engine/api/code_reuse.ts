@@ -25,7 +25,7 @@ interface Entry {
 const SAMPLES = 64;
 
 /** Most entries of one key: modules with equal samples evict each other. */
-const MOST_ENTRIES = 4;
+const MAX_ENTRIES = 4;
 
 /**
  * Apart from the entries, because a tier-up refers to its module: an entry that held it would keep the module alive.
@@ -72,6 +72,6 @@ export function rememberCode(
   if (tierUp !== undefined) TIER_UPS.set(compiled, tierUp);
   const key = keyOf(bytes, settings);
   const entry: Entry = { bytes, code: new WeakRef(compiled), statistics };
-  ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry].slice(-MOST_ENTRIES));
+  ENTRIES.set(key, [...ENTRIES.get(key) ?? [], entry].slice(-MAX_ENTRIES));
   GONE.register(compiled, key);
 }

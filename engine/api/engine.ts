@@ -135,7 +135,7 @@ const TARGET_MACHINES: readonly string[] = ["linux/x64", "linux/arm64", "darwin/
  * The largest program, in bytes, that `compile` optimizes at once when it finds that it has run before: a module, or
  * the modules of a component together. Larger ones would delay their second run by half a second and more.
  */
-const MOST_BYTES_AT_ONCE = 1 << 16;
+const MAX_BYTES_AT_ONCE = 1 << 16;
 
 /** An entry of the cache for bytes that contain several modules. */
 interface CacheSlot {
@@ -342,7 +342,7 @@ export class Engine implements Settings {
   readonly #verify: boolean;
   readonly #provesCode: boolean;
   readonly #tierUpCalls: number | undefined;
-  readonly #tierUpTurns: number | undefined;
+  readonly #tierUpIterations: number | undefined;
   readonly #tierUpBatches: boolean;
   readonly #lazyFrom: number | undefined;
   readonly #cache: CodeCache | undefined;
@@ -373,7 +373,7 @@ export class Engine implements Settings {
     this.#provesCode = options.verify === "code";
     this.#tierUpCalls = options.tierUpCalls;
     this.#lazyFrom = options.lazyFrom;
-    this.#tierUpTurns = hostBackend().loopEntry === undefined ? undefined : options.tierUpTurns;
+    this.#tierUpIterations = hostBackend().loopEntry === undefined ? undefined : options.tierUpIterations;
     this.#tierUpBatches = options.tierUpBatches ?? false;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
@@ -443,8 +443,8 @@ export class Engine implements Settings {
       return this.#fromCache(stored, bytes, now() - start);
     }
     const hasRun = this.tier === "auto" && wasMarked(cache, key);
-    const isSmall = bytes.length <= MOST_BYTES_AT_ONCE;
-    const isOptimized = hasRun && isSmall && this.#programBytes <= MOST_BYTES_AT_ONCE;
+    const isSmall = bytes.length <= MAX_BYTES_AT_ONCE;
+    const isOptimized = hasRun && isSmall && this.#programBytes <= MAX_BYTES_AT_ONCE;
     // The small modules of a large program are optimized as in their first run: once they have run for long enough.
     const startsAtOnce = hasRun && (isOptimized || !isSmall);
     const tier = isOptimized ? "optimizing" : this.tier;
@@ -622,9 +622,10 @@ export class Engine implements Settings {
   static #engines = 0;
   readonly #number = Engine.#engines++;
 
-  /** True if the modules of this engine do not share code with others of the same bytes. */
+  /** Whether the modules of this engine do not share code with others of the same bytes. */
   get #ownsCode(): boolean {
-    return this.#verify || this.#provesCode || this.#tierUpCalls !== undefined || this.#tierUpTurns !== undefined ||
+    return this.#verify || this.#provesCode || this.#tierUpCalls !== undefined ||
+      this.#tierUpIterations !== undefined ||
       this.#lazyFrom !== undefined || this.#explain !== undefined;
   }
 
@@ -718,7 +719,7 @@ export class Engine implements Settings {
     const options = this.#codeOptions(explicitBounds);
     const notes = new FunctionNotes();
     const by = { tier: "optimizing", kernel: undefined } as const;
-    const isHere = this.#tierUpCalls !== undefined || this.#tierUpTurns !== undefined;
+    const isHere = this.#tierUpCalls !== undefined || this.#tierUpIterations !== undefined;
     let origin: CompilationReport["origin"] = "background";
     return new TierUp(space, compiled, replaceable, {
       target: hostBackend(),
@@ -729,7 +730,7 @@ export class Engine implements Settings {
       callSoon,
       send: sendJob,
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
-      ...(this.#tierUpTurns === undefined ? {} : { afterTurns: this.#tierUpTurns }),
+      ...(this.#tierUpIterations === undefined ? {} : { afterIterations: this.#tierUpIterations }),
       hasBatches: true,
       ...(this.#tierUpBatches && !compiled.settings.deterministic
         ? {
@@ -830,7 +831,7 @@ function privateSource(source: unknown): Uint8Array<ArrayBuffer> | string {
   return typeof given === "string" ? given : new Uint8Array(given);
 }
 
-/** True if a module defines or imports a memory that threads can share. */
+/** Whether a module defines or imports a memory that threads can share. */
 function hasSharedMemory({ imports, memories }: WasmModule): boolean {
   return memories.some(({ shared }) => shared) ||
     imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);

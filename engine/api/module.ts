@@ -350,7 +350,7 @@ export class Module {
   }
 
   /**
-   * True if the module starts with baseline code that optimized code replaces.
+   * Whether the module starts with baseline code that optimized code replaces.
    *
    * @internal
    */

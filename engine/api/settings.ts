@@ -116,13 +116,13 @@ export interface EngineOptions {
    */
   tierUpCalls?: number;
   /**
-   * The same for turns of loops: the module is switched over after that many; after each multiple of them, the frame
-   * that runs continues in optimized code at the header of its loop; for tests on x64.
+   * The same for iterations of loops: the module is switched over after that many; after each multiple of them, the
+   * frame that runs continues in optimized code at the header of its loop; for tests on x64.
    */
-  tierUpTurns?: number;
+  tierUpIterations?: number;
   /**
    * With one of both: every second function of a module is compiled and switched over first, the whole module when as
-   * many calls or turns have passed again; for tests.
+   * many calls or iterations have passed again; for tests.
    *
    * @internal
    */
@@ -210,7 +210,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   parallel: true,
   verify: true,
   tierUpCalls: true,
-  tierUpTurns: true,
+  tierUpIterations: true,
   tierUpBatches: true,
   lazyFrom: true,
   explain: true,

@@ -20,7 +20,7 @@ import type { Settings } from "../api/settings.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 
 /**
- * True if the bytes are treated as a binary module rather than text: a binary module begins with a zero byte, with
+ * Whether the bytes are treated as a binary module rather than text: a binary module begins with a zero byte, with
  * which no text begins. Empty input counts as binary.
  */
 export function looksBinary(bytes: Uint8Array): boolean {
@@ -55,14 +55,14 @@ export function codeFacts(settings: Settings): string[] {
   ];
 }
 
-/** True if `module` needs code with explicit bounds checks under these settings on this host. */
+/** Whether `module` needs code with explicit bounds checks under these settings on this host. */
 export function wantsExplicit(settings: Settings, module: WasmModule): boolean {
   const host = currentHost();
   return settings.bounds === "explicit" || (hasSharedMemory(module) && !guardsShared(host)) ||
     (settings.bounds === "auto" && !hasGuardRoom(host));
 }
 
-/** True if `module` defines or imports a shared memory. */
+/** Whether `module` defines or imports a shared memory. */
 function hasSharedMemory(module: WasmModule): boolean {
   return module.memories.some(({ shared }) => shared) ||
     module.imports.some(({ desc }) => desc.kind === "memory" && desc.type.shared);
@@ -84,7 +84,7 @@ export function collectorKey(): string {
   return engineKey("collector", [engineStamp(), sourceStamp(), machineName(host), ...cpuFeatures(host)]);
 }
 
-/** True if the module has struct or array types, whose objects are garbage-collected. */
+/** Whether the module has struct or array types, whose objects are garbage-collected. */
 export function hasObjects({ types }: WasmModule): boolean {
   return types.some(({ composite }) => composite.kind !== "func");
 }

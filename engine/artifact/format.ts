@@ -140,7 +140,7 @@ function refuse(message: string, offset?: number): never {
   throw new ArtifactError(message, offset === undefined ? {} : { offset });
 }
 
-/** True if the bytes begin with the magic number of artifacts. */
+/** Whether the bytes begin with the magic number of artifacts. */
 export function looksLikeArtifact(bytes: Uint8Array): boolean {
   return bytes.length >= MAGIC.length && MAGIC.every((byte, k) => bytes[k] === byte);
 }

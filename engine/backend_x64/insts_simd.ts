@@ -2,8 +2,8 @@
  * Vector instructions of x86-64, SSE2 to SSE4.2 and their VEX.128 forms: rows only, in the notation of insts_float.ts.
  * r32m8 is a 32-bit register or a byte of memory; imm8u an immediate that is printed unsigned.
  *
- * Every legacy row KEY has a row VKEY with the VEX encoding, whose destination is its own and whose memory operand may
- * be unaligned; a 16-byte memory operand of the legacy forms must be aligned to 16.
+ * Every legacy row KEY has a row VKEY with the VEX encoding, the non-destructive form with three operands, whose memory
+ * operand may be unaligned; a 16-byte memory operand of the legacy forms must be aligned to 16.
  */
 export const SIMD_ROWS = [
   // integer addition and subtraction, wrapping and saturating

@@ -213,7 +213,7 @@ function maximum(s: X64Lowering, shape: number, x: number, y: number): number {
   const first = two(s, X.MAXPS + double, x, y);
   const difference = two(s, X.XORPS, two(s, X.MAXPS + double, y, x), first);
   const merged = two(s, X.ORPS, first, difference);
-  // Subtracting the sign in which zeros differ makes the sum +0, and makes NaNs quiet.
+  // The maximum of +0 and -0 is +0: subtracting the sign bit in which they differ gives it, and makes NaNs quiet.
   return canonical(s, shape, two(s, X.SUBPS + double, merged, difference), merged);
 }
 

@@ -54,7 +54,7 @@ export function requireRecord(value: unknown, what: string): asserts value is ob
   if (!isRecord(value)) throw new TypeError(`${what} must be an object, not ${inWords(value)}`);
 }
 
-/** True if `value` is an object with named fields. */
+/** Whether `value` is an object with named fields. */
 export function isRecord(value: unknown): value is object {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -34,7 +34,7 @@ export class WaftError extends Error {
   readonly #isWaftError = true;
 
   /**
-   * True if `value` is such an error. Unlike `instanceof`, it runs no code of the program.
+   * Whether `value` is such an error. Unlike `instanceof`, it runs no code of the program.
    *
    * @internal
    */
@@ -156,7 +156,7 @@ export class TrapError extends WaftError {
   access: { readonly address: number; readonly bytes: number } | undefined;
 
   /**
-   * True if `value` is a trap, as {@linkcode WaftError.is}.
+   * Whether `value` is a trap, as {@linkcode WaftError.is}.
    *
    * @internal
    */
@@ -217,7 +217,7 @@ export class ExhaustionError extends TrapError {
   readonly #isExhaustion = true;
 
   /**
-   * True if `value` is such a trap, as {@linkcode WaftError.is}.
+   * Whether `value` is such a trap, as {@linkcode WaftError.is}.
    *
    * @internal
    */
@@ -235,7 +235,7 @@ export function markUncatchable<E extends Error>(error: E): E {
   return error;
 }
 
-/** True if `value` is marked as an error that WebAssembly code cannot catch. */
+/** Whether `value` is marked as an error that WebAssembly code cannot catch. */
 export function isUncatchable(value: unknown): boolean {
   return typeof value === "object" && value !== null && UNCATCHABLE.has(value);
 }
@@ -244,7 +244,7 @@ export function isUncatchable(value: unknown): boolean {
 export class SuspensionError extends TypeError {
   readonly #isSuspensionError = true;
 
-  /** True if `value` is such an error, as {@linkcode WaftError.is}. */
+  /** Whether `value` is such an error, as {@linkcode WaftError.is}. */
   static is(value: unknown): value is SuspensionError {
     return typeof value === "object" && value !== null && #isSuspensionError in value;
   }
@@ -258,7 +258,7 @@ export class Bug extends Error {
   readonly #isBug = true;
 
   /**
-   * True if `value` is such an error, as {@linkcode WaftError.is}.
+   * Whether `value` is such an error, as {@linkcode WaftError.is}.
    *
    * @internal
    */

@@ -32,13 +32,13 @@ const MAX_PERIOD = 8;
 const MIN_ROUNDS = 3;
 
 /** Maximum length of a name in stacks and listings, which repeat the names of a module, in UTF-16 units. */
-const MOST_NAME = 200;
+const MAX_NAME = 200;
 
-/** A name, truncated to MOST_NAME. */
+/** A name, truncated to MAX_NAME. */
 export function shortName(name: string): string {
-  if (name.length <= MOST_NAME) return name;
+  if (name.length <= MAX_NAME) return name;
   // The cut does not divide a surrogate pair.
-  return `${name.slice(0, MOST_NAME).replace(/[\ud800-\udbff]$/, "")}…`;
+  return `${name.slice(0, MAX_NAME).replace(/[\ud800-\udbff]$/, "")}…`;
 }
 
 /** The name of a function for people: without the mangling of its language, and truncated. */
@@ -101,7 +101,7 @@ type Capturing = { captureStackTrace?(holder: object): void; stackTraceLimit?: n
 let hasGetter: boolean | undefined;
 
 /**
- * True if the property `stack` of errors is an accessor whose getter still works after the property is replaced. This
+ * Whether the property `stack` of errors is an accessor whose getter still works after the property is replaced. This
  * is determined at the first error, not when the module is evaluated: creating an error makes V8 recompile the
  * functions on the stack to find their source positions, and a bundle is one large function.
  */

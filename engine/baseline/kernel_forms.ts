@@ -79,7 +79,7 @@ const KERNEL_ROOM = 16 * 2 ** 30;
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
 /** The most kernels that are kept: modules that are compiled lazily at the same time have one each. */
-const MOST_SPARES = 3;
+const MAX_SPARES = 3;
 
 /** The processors for which there is a kernel. */
 export type KernelTarget = "x64" | "arm64";
@@ -202,7 +202,7 @@ class KernelMaker {
 
   #keepOrFree(kernel: Kernel): void {
     const isKept = kernel.memory.size <= KEPT_BYTES || kernel.tenant !== undefined;
-    if (isKept && this.#spares.length < MOST_SPARES) this.#spares.push(kernel);
+    if (isKept && this.#spares.length < MAX_SPARES) this.#spares.push(kernel);
     else freeKernel(kernel);
   }
 
@@ -234,7 +234,7 @@ class KernelMaker {
     const spares = this.#spares;
     let at = tenant === undefined ? -1 : spares.findIndex((kernel) => kernel.tenant === tenant);
     if (at < 0) at = spares.findIndex((kernel) => kernel.tenant === undefined);
-    if (at < 0 && spares.length === MOST_SPARES) at = 0;
+    if (at < 0 && spares.length === MAX_SPARES) at = 0;
     return at < 0 ? undefined : spares.splice(at, 1)[0];
   }
 

@@ -79,7 +79,7 @@ export function blockOffset(chunk: GrowingChunk, count: number): number {
  * Bytes of bodies up to which all of them are copied to the kernel's memory, so that machine code finds them there;
  * JavaScript copies those of a larger module one by one.
  */
-const MOST_COPIED = 1 << 24;
+const MAX_COPIED = 1 << 24;
 
 /** Views that are large enough for most bodies, in bytes. */
 const VIEW_BYTES = 1 << 16;
@@ -362,7 +362,7 @@ export class LazyBodies implements Tenant {
     header[layout.H_JOURNAL_END >> 2] = layout.JOURNAL;
     header[layout.H_CODE_LIMIT >> 2] = this.#end;
     startsAt(memory, this.#entries.length).set(this.#image.tables.functionStart);
-    const isDirect = gate !== undefined && routine !== undefined && bodyBytes(funcs) <= MOST_COPIED;
+    const isDirect = gate !== undefined && routine !== undefined && bodyBytes(funcs) <= MAX_COPIED;
     if (isDirect) {
       writeBodies(memory, this.#valid, end, { first: 0, end: funcs.length });
       this.#setBlock(LAZY_BLOCK.CONTEXT, routine.context);

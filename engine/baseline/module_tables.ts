@@ -28,7 +28,7 @@ export interface KernelOptions extends CodeSettings {
   stackFence: boolean;
   /** Indices of tables, and checked addresses of memories, are masked. Default: neither. */
   masks?: { readonly tables: boolean; readonly memories: boolean };
-  /** True if deterministic code has the NaNs of this processor. */
+  /** Whether deterministic code has the NaNs of this processor. */
   keepsNans?: boolean;
   /** By defined function: 1 if it counts the depth of calls; without it, none does. */
   counted?: Uint8Array | undefined;

@@ -68,8 +68,8 @@ class Windows {
   /** The end of the window that begins with body `first`. */
   endOf(first: number): number {
     const { funcs } = this.#valid;
-    const MOST_BODIES = layout.RESULT_COLUMN / 4;
-    const last = Math.min(funcs.length, first + MOST_BODIES);
+    const MAX_BODIES = layout.RESULT_COLUMN / 4;
+    const last = Math.min(funcs.length, first + MAX_BODIES);
     let end = first;
     this.bytes = 0;
     while (end < last && this.bytes < WINDOW_BYTES) this.bytes += lengthOf(funcs[end++].body);

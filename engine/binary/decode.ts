@@ -38,7 +38,7 @@ export function decodeModulePrefix(bytes: Uint8Array): Module {
   return readModule(new BinaryReader(bytes), false, true);
 }
 
-/** True if the bytes begin like a module in binary form. Distinguishes the binary from the text format. */
+/** Whether the bytes begin like a module in binary form. Distinguishes the binary from the text format. */
 export function isBinary(bytes: Uint8Array): boolean {
   return bytes.length >= 4 && HEADER.subarray(0, 4).every((byte, i) => bytes[i] === byte);
 }

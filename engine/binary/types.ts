@@ -38,7 +38,7 @@ const SHARED = 2;
 const ADDRESS_64 = 4;
 const HAS_PAGE_SIZE = 8;
 /** The largest binary logarithm of a page size in the binary format; only 0 and 16 are valid. */
-const MOST_PAGE_SIZE_LOG = 64;
+const MAX_PAGE_SIZE_LOG = 64;
 
 /** Reads a vector of value types. */
 function readValTypes(reader: ByteReader): ValType[] {
@@ -118,7 +118,7 @@ export function readMemoryType(reader: ByteReader): MemoryType {
 function readPageSize(reader: ByteReader): number {
   const at = reader.pos;
   const log = reader.u32();
-  if (log > MOST_PAGE_SIZE_LOG) reader.fail(`invalid custom page size 2^${log}`, at);
+  if (log > MAX_PAGE_SIZE_LOG) reader.fail(`invalid custom page size 2^${log}`, at);
   return 2 ** log;
 }
 

@@ -196,7 +196,10 @@ export class VCode {
     }
     const k = this.clobberCount++;
     if (k > 0xffff) {
-      throw new UnsupportedError("function size", "a function is too large to compile: its calls differ too much");
+      throw new UnsupportedError(
+        "function size",
+        "a function has more than 65,535 distinct sets of clobbered registers",
+      );
     }
     if (k >= this.clobberGeneral.length) {
       this.clobberGeneral = grown(this.clobberGeneral, k * 2);

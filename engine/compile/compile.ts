@@ -220,9 +220,9 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
 /** Bytes of bodies from which on they are compiled when they are called. */
 const LAZY_FROM = 1 << 20;
 /** Bytes of lazy code that a byte of a body takes at most in most modules: most bodies are never called. */
-const MOST_LAZY_EXPANSION = 3;
+const MAX_LAZY_EXPANSION = 3;
 /** The largest place of an image with lazy code: branches of arm64 reach so far. */
-const MOST_LAZY_BYTES = 1 << 27;
+const MAX_LAZY_BYTES = 1 << 27;
 
 /**
  * Validates the bodies of a large module, and appends an entry for each function, from which it is compiled. Returns
@@ -242,8 +242,8 @@ function compileLazily(
   if (growing === undefined || note !== undefined || observe !== undefined || bytes < lazyFrom) return undefined;
   const count = valid.funcs.length;
   const { lazyEntryBytes, writeLazyEntry, lazyGate } = target;
-  const most = bytes * MOST_LAZY_EXPANSION + count * (lazyEntryBytes + SLOT_BYTES) + MOST_STUBS;
-  const chunk = most > MOST_LAZY_BYTES ? undefined : growing(most);
+  const most = bytes * MAX_LAZY_EXPANSION + count * (lazyEntryBytes + SLOT_BYTES) + MAX_STUBS;
+  const chunk = most > MAX_LAZY_BYTES ? undefined : growing(most);
   if (chunk === undefined) return undefined;
   const isValid = withKernel(name, (kernel, second) => {
     validateBodies(kernel, valid, layout, kernelOptions, second);
@@ -271,15 +271,15 @@ function compileLazily(
 /** Bytes of bodies from which on it pays to compile a module's code at its place. */
 const STORAGE_FROM = 1 << 16;
 /** Bytes of code that a byte of a body takes at most in most modules; the average is 1.8 to 2.6. */
-const MOST_EXPANSION = 6;
+const MAX_EXPANSION = 6;
 /** Bytes of stubs and thunks at most in most modules. */
-const MOST_STUBS = 1 << 18;
+const MAX_STUBS = 1 << 18;
 
 /** Lets the code be written to its place, if the module is large enough. */
 function enterStorage(valid: ValidModule, code: PlacedCode, { storage }: CompileOptions): void {
   if (storage === undefined) return;
   const bytes = bodyBytes(valid.funcs);
-  const memory = bytes < STORAGE_FROM ? undefined : storage(bytes * MOST_EXPANSION + MOST_STUBS);
+  const memory = bytes < STORAGE_FROM ? undefined : storage(bytes * MAX_EXPANSION + MAX_STUBS);
   if (memory !== undefined) code.enter(memory);
 }
 

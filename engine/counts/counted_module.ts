@@ -35,7 +35,7 @@ export interface CountedInstance {
 }
 
 /**
- * A module in an instrumented form that counts calls of functions, turns of loops, allocated objects, growth of
+ * A module in an instrumented form that counts calls of functions, iterations of loops, allocated objects, growth of
  * memories and calls of the host. It works on every system. Only host functions are timed, because the instrumented
  * code is slower than the original.
  *
@@ -68,7 +68,9 @@ export class CountedModule {
     requireRecord(options, "The options of counts");
     requireKnownNames("option of counts", options, OPTION_NAMES);
     const { engine = {}, sourceMap } = options;
-    if (engine.fuel === true) throw new TypeError("Counts add instructions, which fuel would count: leave it out");
+    if (engine.fuel === true) {
+      throw new TypeError("Counting instruments the code, which would distort fuel: omit the option fuel");
+    }
     NewEngine(engine).validate(source);
     const given = sourceOf(source);
     const isText = typeof given === "string" || !looksBinary(given);

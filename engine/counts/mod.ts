@@ -1,5 +1,6 @@
 /**
- * Exact counts of runs: calls of functions, turns of loops, allocated objects, growth of memories, calls of the host.
+ * Exact counts of runs: calls of functions, iterations of loops, allocated objects, growth of memories, calls of the
+ * host.
  *
  * @module
  */

@@ -26,7 +26,7 @@ export interface CountedPlace {
 /** The counts of a run. Lists are sorted by count, the largest first, and omit entries with a count of zero. */
 export interface RunCounts {
   readonly functions: readonly (CountedPlace & { readonly calls: number })[];
-  readonly loops: readonly (CountedPlace & { readonly turns: number })[];
+  readonly loops: readonly (CountedPlace & { readonly iterations: number })[];
   /** Allocations of garbage-collected objects; `elements` are those of arrays. */
   readonly allocations: readonly (CountedPlace & {
     readonly instruction: string;
@@ -122,7 +122,7 @@ export function readCounts(
   const second = ({ counter }: CountSite) => readCounter(memory, counter + 1);
   return {
     functions: of("calls").map(({ site, count }) => ({ ...names.of(site), calls: count })),
-    loops: of("turns").map(({ site, count }) => ({ ...names.of(site), turns: count })),
+    loops: of("iterations").map(({ site, count }) => ({ ...names.of(site), iterations: count })),
     allocations: of("objects").map(({ site, count }) => ({
       ...names.of(site),
       instruction: site.instruction ?? "",

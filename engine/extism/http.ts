@@ -19,7 +19,7 @@ interface PluginResponse {
 
 const MAX_REDIRECTS = 10;
 
-/** True if `host` is allowed by one of `patterns`, in which `*` stands for any characters, and `?` for one. */
+/** Whether `host` is allowed by one of `patterns`, in which `*` stands for any characters, and `?` for one. */
 function isAllowedHost(host: string, patterns: readonly string[]): boolean {
   return patterns.some((pattern) => {
     const parts = [...pattern.toLowerCase()].map((c) =>

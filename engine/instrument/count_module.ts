@@ -1,6 +1,6 @@
 /**
  * Instrumentation for exact counts. In: a valid module. Out: a module that does the same and counts calls of its
- * functions, turns of its loops, allocated objects and memory growth in a memory of its own.
+ * functions, iterations of its loops, allocated objects and memory growth in a memory of its own.
  *
  * The memory comes last in its index space and locals after those of each function, so that no index of the module
  * changes. Every site has one or two counters of 64 bits. Invariant: a counter changes only where control passes its
@@ -16,7 +16,7 @@ import { Assembler } from "./assembler.ts";
 import { requireBodySize } from "./body_limit.ts";
 
 /** The kinds of sites, by the meaning of their first counter. */
-type SiteKind = "calls" | "turns" | "objects" | "growth";
+type SiteKind = "calls" | "iterations" | "objects" | "growth";
 
 /** A place with counters. */
 export interface CountSite {
@@ -185,7 +185,7 @@ class CountedBody extends Assembler {
     if (allocation !== undefined) this.#allocation(id, reader, instruction, allocation);
     else if (id === GROW) this.#growth(reader, instruction);
     else this.raw(instruction);
-    if (id === LOOP) this.#count(this.#sites.add({ kind: "turns", func: this.#func, offset: reader.at }, 1));
+    if (id === LOOP) this.#count(this.#sites.add({ kind: "iterations", func: this.#func, offset: reader.at }, 1));
   }
 
   #allocation(id: number, { at, imm }: CodeReader, instruction: Uint8Array, takesLength: boolean): void {

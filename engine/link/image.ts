@@ -331,8 +331,8 @@ export class ImagePlace {
   };
 
   /**
-   * Makes the image of finished code, which is in the open chunk if `storage` is that chunk, and belongs into the
-   * growing chunk `growing`, if there is one.
+   * Places finished code as an image: where it is, if it was written to the open chunk (`storage`) or belongs to the
+   * growing chunk `growing`, and otherwise as a copy.
    */
   place({ bytes, tables, storage, growing }: PlaceableCode): CodeImage {
     if (growing !== undefined) {

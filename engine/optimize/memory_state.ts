@@ -43,7 +43,7 @@ export class MemoryState {
   /** By block: bit s = writes slot s. By header: the same over its loop. */
   #writes: Int32Array = new Int32Array(64);
   #loopWrites: Int32Array = new Int32Array(64);
-  /** Most slots of this function. */
+  /** The maximum number of slots of this function. */
   #limit = SLOTS;
   /** By block × #limit: versions at its end, for as many slots as there were then. */
   #exit: Int32Array = new Int32Array(64 * SLOTS);

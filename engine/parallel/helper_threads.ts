@@ -12,7 +12,7 @@ import { compileTogether } from "./compile_together.ts";
 const COLD_BYTES = 1_000_000;
 const WARM_BYTES = 250_000;
 /** More threads than this have never been measured. */
-const MOST_THREADS = 16;
+const MAX_THREADS = 16;
 /** The maximum for `auto`. */
 const AUTO_THREADS = 8;
 
@@ -24,7 +24,7 @@ export function threadCount(parallel: number | "auto" = 1): number {
   if (!Number.isSafeInteger(parallel) || parallel < 0) {
     throw new RangeError(`The option parallel must be "auto" or a whole number, not ${inWords(parallel)}`);
   }
-  return Math.max(1, Math.min(parallel, MOST_THREADS));
+  return Math.max(1, Math.min(parallel, MAX_THREADS));
 }
 
 let shares: readonly number[] = [];

@@ -5,8 +5,8 @@
 
 /** Address space of an output per byte of bodies. */
 const BYTES_PER_BYTE = 64;
-const LEAST_BYTES = 1 << 24;
-const MOST_BYTES = 2 ** 31 - 2 ** 16;
+const MIN_BYTES = 1 << 24;
+const MAX_BYTES = 2 ** 31 - 2 ** 16;
 const STEP_BYTES = 1 << 22;
 
 export class Output {
@@ -22,7 +22,7 @@ export class Output {
 
   /** An output for a share of `bodyBytes`. */
   static make(bodyBytes: number): Output {
-    const maxByteLength = Math.min(MOST_BYTES, LEAST_BYTES + bodyBytes * BYTES_PER_BYTE);
+    const maxByteLength = Math.min(MAX_BYTES, MIN_BYTES + bodyBytes * BYTES_PER_BYTE);
     return new Output(new SharedArrayBuffer(STEP_BYTES, { maxByteLength }));
   }
 

@@ -19,7 +19,7 @@ export interface ProfileFrame {
   readonly module?: string;
   /** The index of the function in its module. */
   readonly funcIndex?: number;
-  /** True if the function was inlined into the frame around it. */
+  /** Whether the function was inlined into the frame around it. */
   readonly isInlined: boolean;
   /** The source file, as the source map or the DWARF line tables name it. */
   readonly file?: string;
@@ -183,7 +183,7 @@ export class ProfileBuilder {
     return number;
   }
 
-  /** Frames of one function on one line are the same. */
+  /** The key that merges frames of the same function and line. */
   #key(frame: SampleFrame, place: SourcePlace | undefined): string {
     if (frame.kind !== "wasm") return JSON.stringify([frame.kind, frame.name]);
     const { owner: { valid }, funcIndex, isInlined } = frame;

@@ -17,7 +17,7 @@ import { listText } from "./value_text.ts";
 import { describeError, describeValue } from "./values.ts";
 
 /** The number of events that are shown. */
-const MOST_SHOWN = 40;
+const MAX_SHOWN = 40;
 
 /** Calls of an import. */
 interface HostCallFacts {
@@ -34,7 +34,7 @@ export interface RecordingFacts {
   readonly bytes: number;
   /** The recorded module, which the log contains: size in bytes and digest of its binary form. */
   readonly module: { readonly bytes: number; readonly sha256: string };
-  /** True if the recorded engine counted fuel. */
+  /** Whether the recorded engine counted fuel. */
   readonly metered: boolean;
   /** The NaNs of the recorded code. */
   readonly nans: NanRule;
@@ -99,7 +99,7 @@ class Description {
     while (!this.#log.isAtEnd) {
       const { kind } = this.#log;
       const text = this.#event(kind, this.#log.event());
-      if (this.#first.length < MOST_SHOWN) this.#first.push(`${EVENT_NAMES.get(kind)}${text === "" ? "" : ` ${text}`}`);
+      if (this.#first.length < MAX_SHOWN) this.#first.push(`${EVENT_NAMES.get(kind)}${text === "" ? "" : ` ${text}`}`);
     }
     const { module } = this.#log;
     return {

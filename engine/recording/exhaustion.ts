@@ -13,9 +13,9 @@ import { sha256 } from "./log_file.ts";
 /** Length of a digest of activations, in bytes. */
 const DIGEST_BYTES = 16;
 /** The innermost activations, as numbers: a replay compares them before it walks the stack. */
-const MOST_NEAR = 15;
+const MAX_NEAR = 15;
 /** More activations than fit on any stack. */
-const MOST_ACTIVATIONS = 1 << 24;
+const MAX_ACTIVATIONS = 1 << 24;
 
 /** Activations at which a stack was exhausted. */
 export interface Exhaustion {
@@ -29,7 +29,7 @@ export interface Exhaustion {
 
 /** Writes the activations `path`. */
 export function writeExhaustion(out: ByteWriter, path: readonly number[]): void {
-  const near = path.slice(0, MOST_NEAR);
+  const near = path.slice(0, MAX_NEAR);
   out.u32(depthOf(path));
   out.u32(near.length);
   for (const number of near) out.u32(number);
@@ -40,7 +40,7 @@ export function writeExhaustion(out: ByteWriter, path: readonly number[]): void 
 export function readExhaustion(reader: ByteReader): Exhaustion {
   const depth = reader.u32();
   const length = reader.u32();
-  if (depth === 0 || depth > MOST_ACTIVATIONS || length !== Math.min(2 * depth - 1, MOST_NEAR)) {
+  if (depth === 0 || depth > MAX_ACTIVATIONS || length !== Math.min(2 * depth - 1, MAX_NEAR)) {
     reader.fail(`a stack of ${depth} activations, of which ${length} numbers are known`);
   }
   const near = Array.from({ length }, () => reader.u32());

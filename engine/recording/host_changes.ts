@@ -60,7 +60,7 @@ class WatchedMemory {
   #pages: number;
   #touched: Touched[] = [];
   #copy: Uint8Array = NO_BYTES;
-  /** True if `#copy` has the bytes that the memory had when the host got control. */
+  /** Whether `#copy` has the bytes that the memory had when the host got control. */
   #isCopied = false;
 
   constructor(memory: Memory, index: number) {

@@ -70,7 +70,7 @@ export class LogWriter {
   out: ByteWriter = new ByteWriter(CHUNK_BYTES);
   /** The number of events. */
   count = 0;
-  /** True if an event says where the stack was exhausted. */
+  /** Whether an event says where the stack was exhausted. */
   hasExhaustion = false;
 
   /** Begins the log of a run of `module`, in binary form. */
@@ -196,7 +196,7 @@ export class LogReader {
   readonly #chunks: readonly Chunk[];
   #next = 1;
   #reader = new ByteReader(new Uint8Array(0));
-  /** True if an event says where the stack was exhausted. */
+  /** Whether an event says where the stack was exhausted. */
   readonly hasExhaustion: boolean;
   /** The number of events read so far. */
   count = 0;
@@ -245,7 +245,7 @@ export class LogReader {
     return true;
   }
 
-  /** True if there is no further event. */
+  /** Whether there is no further event. */
   get isAtEnd(): boolean {
     return this.#reader.left === 0 && this.#next >= this.#chunks.length - 1;
   }

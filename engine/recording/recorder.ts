@@ -35,9 +35,9 @@ import { convertResult, convertValue, resultList, Values } from "./values.ts";
 const FUEL = THREAD.FUEL >> 3;
 const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 /** Fuel from this amount on counts as unlimited (UNLIMITED_FUEL less all that a program can use). */
-const MOST_FUEL = 2n ** 61n;
+const MAX_FUEL = 2n ** 61n;
 /** Depth from this value on counts as unlimited. */
-const MOST_DEPTH = 0x7fffffff;
+const MAX_DEPTH = 0x7fffffff;
 
 /** A call in progress. */
 interface Frame {
@@ -376,8 +376,8 @@ export class Recorder implements CallRecorder {
     const write = (out: ByteWriter) => {
       const depth = this.#thread.state.i32[DEPTH_LEFT];
       out.u32(index);
-      out.u64BigInt(this.#cell < MOST_FUEL ? this.#cell + 1n : 0n);
-      out.u32(depth < MOST_DEPTH ? depth + 1 : 0);
+      out.u64BigInt(this.#cell < MAX_FUEL ? this.#cell + 1n : 0n);
+      out.u32(depth < MAX_DEPTH ? depth + 1 : 0);
       this.#values.writeAll(out, type.params, args);
       this.#writeChanges(out);
     };
@@ -499,7 +499,7 @@ export class Recorder implements CallRecorder {
     this.#enter(frame);
   }
 
-  /** True if the value of a host function suspends the call. Throws for a promise in a synchronous call. */
+  /** Whether the value of a host function suspends the call. Throws for a promise in a synchronous call. */
   #suspends({ results }: FuncType, value: unknown, index: number, frame: Frame): boolean {
     if (typeof value !== "object" || value === null) return false;
     if (!(results.some(isRef) ? isPromise(value) : isThenable(value))) return false;

@@ -136,7 +136,7 @@ class Replay implements CallRecorder {
   readonly #imports: { module: string; name: string }[] = [];
   #instance: Instance | undefined;
   #interruption: Interruption | undefined;
-  /** The end of the stack before the host gets control again. */
+  /** The stack exhaustion that is due before the next call of the host. */
   #exhaustion: Exhaustion | undefined;
   /** True once the guest has got there. */
   #isExhausted = false;

@@ -295,7 +295,7 @@ export class LinearScan {
     this.#past[x] = past;
   }
 
-  /** Until when the current interval must be in a register at least; 0 if it need not be in one. */
+  /** The end of the range in which the current interval requires a register; 0 if it requires none. */
   #neededUntil(kind: number): number {
     const live = this.#live, p = this.#at;
     if (kind === DEF_KIND.REG || kind === DEF_KIND.TIED || kind === DEF_KIND.TEMP) return (p | 1) + 1;

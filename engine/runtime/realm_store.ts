@@ -33,7 +33,7 @@ export function setStoredCollector(module: CompiledModule): void {
   storedCollector = module;
 }
 
-/** True if intrinsic modules can be compiled. */
+/** Whether intrinsic modules can be compiled. */
 export function hasStoreCompiler(): boolean {
   return compiler !== undefined;
 }

@@ -89,7 +89,7 @@ export function cellText(cells: Uint32Array, at: number, type: ValType): string 
 }
 
 /**
- * True if a result and an exact expectation are NaNs of other bits: only deterministic code makes the NaNs that the
+ * Whether a result and an exact expectation are NaNs of other bits: only deterministic code makes the NaNs that the
  * specification's deterministic profile prescribes.
  */
 export function isOtherNan(cells: Uint32Array, at: number, expected: ExpectedValue): boolean {

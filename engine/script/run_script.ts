@@ -43,7 +43,7 @@ export interface ScriptResult {
   failures: ScriptFailure[];
   /** Skipped assertions by reason: the name of a feature, or a sentence. */
   skipped: Map<string, number>;
-  /** True if a result is another NaN than the script expects, as code that is not deterministic may have. */
+  /** Whether a result is another NaN than the script expects, as code that is not deterministic may have. */
   needsDeterministic: boolean;
 }
 
@@ -433,7 +433,7 @@ class ScriptRun {
   }
 }
 
-/** True if `actual` contains `expected`, or is the beginning of it: either may say more (an index, the actual type). */
+/** Whether `actual` contains `expected`, or is the beginning of it: either may say more (an index, the actual type). */
 function sameMessage(actual: string, expected: string): boolean {
   return actual.includes(expected) || expected.startsWith(actual);
 }

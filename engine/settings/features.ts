@@ -7,9 +7,9 @@ export interface FeatureRow {
   readonly name: string;
   /** A short description. */
   readonly title: string;
-  /** True if the feature is enabled by default. */
+  /** Whether the feature is enabled by default. */
   readonly default: boolean;
-  /** True if this build can generate code for the feature. */
+  /** Whether this build can generate code for the feature. */
   readonly compiled: boolean;
 }
 

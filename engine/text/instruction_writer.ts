@@ -273,7 +273,7 @@ export class InstructionWriter {
     out.u32(explicit ? this.context.index(scope) : 0);
   }
 
-  /** True if two indices follow, so that the first is the memory or table, not the segment. */
+  /** Whether two indices follow, so that the first is the memory or table, not the segment. */
   #isPairOfIndices(): boolean {
     const next = this.#cursor.kinds[this.#cursor.at + 1];
     return this.context.hasIndex() && (next === NAT || next === ID);

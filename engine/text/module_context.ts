@@ -35,7 +35,7 @@ export class ModuleContext {
   readonly fields: Map<number, Map<number, number>> = new Map();
   /** Branch hints by function index, in order. */
   readonly hints: Map<number, BranchHint[]> = new Map();
-  /** True if an instruction names a data segment, so that the binary needs a data count section. */
+  /** Whether an instruction names a data segment, so that the binary needs a data count section. */
   usesData = false;
   /** The smallest index of a function type by its parameters and results. */
   readonly #funcTypes: Map<string, number> = new Map();

@@ -60,7 +60,7 @@ function notTextReason(bytes: Uint8Array): string | undefined {
 /** Number of leading bytes among which a text has its first parenthesis or comment, if it is to be taken for text. */
 const OPENING = 256;
 
-/** True if the first thing in the bytes is a list or a comment of the text form, which no other file begins with. */
+/** Whether the first thing in the bytes is a list or a comment of the text form, which no other file begins with. */
 function opensList(bytes: Uint8Array): boolean {
   const start = Array.from(bytes.subarray(0, OPENING), (byte) => String.fromCharCode(byte)).join("");
   return /^[ \t\n\r]*(?:\([ \t\n\r]*[a-z;@]|;;)/.test(start);
@@ -79,7 +79,7 @@ function otherText(bytes: Uint8Array): string | undefined {
   return `this is text, but not that of a module, which begins with "(": it begins with ${JSON.stringify(shown)}`;
 }
 
-/** True if there are control characters other than white space, form feed and escape. */
+/** Whether there are control characters other than white space, form feed and escape. */
 function hasControlBytes(bytes: Uint8Array): boolean {
   return bytes.some((byte) => byte === 0x7f || (byte < 0x20 && !(byte >= 0x09 && byte <= 0x0d) && byte !== 0x1b));
 }

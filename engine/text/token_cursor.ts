@@ -168,7 +168,7 @@ export class TokenCursor {
   }
 
   /**
-   * True if the current token is the keyword `prefix` followed by an unsigned integer, as in `offset=4`. Reads it into
+   * Whether the current token is the keyword `prefix` followed by an unsigned integer, as in `offset=4`. Reads it into
    * INTEGER.
    */
   takeAssignment(prefix: string): boolean {

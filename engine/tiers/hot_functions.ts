@@ -8,11 +8,11 @@ import type { CodeImage } from "../link/image.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 
 /** The number of callers that a sample sees at most. */
-const MOST_CALLERS = 3;
+const MAX_CALLERS = 3;
 /** The weight of the function that polls: most likely, the time passes in it or in its callees without polls. */
 const INNERMOST = 2;
 /** The number of words of the stack in which a sample looks for return addresses. */
-const MOST_WORDS = 256;
+const MAX_WORDS = 256;
 
 export class HotFunctions {
   readonly #thread: Pick<GuestThread, "state" | "stack" | "stackLow" | "stackHigh">;
@@ -34,8 +34,8 @@ export class HotFunctions {
     const pc = state.word(THREAD.TRAP_PC);
     if (this.#image.contains(pc)) this.#note(this.#image.functionAt(pc), INNERMOST);
     const start = state.word(THREAD.GUEST_SP) - stackLow;
-    const end = Math.min(stackHigh - stackLow, start + MOST_WORDS * 8);
-    for (let at = start, callers = 0; at < end && callers < MOST_CALLERS; at += 8) {
+    const end = Math.min(stackHigh - stackLow, start + MAX_WORDS * 8);
+    for (let at = start, callers = 0; at < end && callers < MAX_CALLERS; at += 8) {
       const word = stack.word(at);
       // A word that only looks like a return address costs one function that is compiled early.
       if (!this.#image.contains(word) || this.#image.callSiteAt(word) === undefined) continue;

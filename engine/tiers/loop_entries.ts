@@ -31,7 +31,7 @@ const LONGEST_MS = 50;
 /** Milliseconds for which one frame must be in loops before a loop of it is compiled, as long as the module is not. */
 const EARLY_MS = 20;
 /** The maximum number of loops of a module that are compiled; few loops of a program run for long. */
-const MOST_LOOPS = 64;
+const MAX_LOOPS = 64;
 
 /** A request that a helper thread has received, or the code if it was compiled on this thread. */
 type Compilation = RequestedJob | LoopEntryCode | undefined;
@@ -145,7 +145,7 @@ export class LoopEntries {
   }
 
   #request(place: LoopPlace, now: number): Loop {
-    const loop = this.#loops.size < MOST_LOOPS ? this.#compile(place, now) : 0;
+    const loop = this.#loops.size < MAX_LOOPS ? this.#compile(place, now) : 0;
     if (loop instanceof PlacingJob) this.#waiting++;
     this.#loops.set(place.at, loop);
     return loop;

@@ -70,9 +70,9 @@ const LOOK_MS = 2;
 /** Bytes of bodies from which on hot functions are compiled first. */
 const BATCHES_FROM = 100_000;
 /** Bytes of the bodies that a batch has at most, unless that of its hottest function has more. */
-const MOST_BATCH_BYTES = 8_000;
+const MAX_BATCH_BYTES = 8_000;
 /** The maximum number of batches of a module. */
-const MOST_BATCHES = 4;
+const MAX_BATCHES = 4;
 /** Milliseconds between two samples of the running functions, which take some ten microseconds each. */
 const SAMPLE_MS = 2;
 /** The same as a multiple of the time that a sample took. */
@@ -113,7 +113,7 @@ export interface OptimizingCompiler {
    * available.
    */
   send(message: unknown, isUnderWay: () => boolean): boolean;
-  /** True if a helper thread is running. */
+  /** Whether a helper thread is running. */
   isReady(): boolean;
   /** Lets the event loop call `action` soon, unless the process ends before. */
   callSoon(action: () => void): void;
@@ -125,7 +125,7 @@ export interface OptimizingCompiler {
    * Number of loop turns after which the module is compiled on this thread, and after each of which a frame continues
    * in optimized code: for tests. Every poll of the thread parks and is counted.
    */
-  readonly afterTurns?: number;
+  readonly afterIterations?: number;
   /**
    * Whether other realms may receive the baseline code, which does not contain addresses then; or the job of another
    * realm from which this one received it.
@@ -133,7 +133,7 @@ export interface OptimizingCompiler {
   readonly shared?: boolean | OptimizeJob;
   /** Whether hot functions may be compiled before the module. */
   readonly hasBatches?: boolean;
-  /** Compiles a batch on this thread, with `afterCalls` or `afterTurns`, before the module: for tests. */
+  /** Compiles a batch on this thread, with `afterCalls` or `afterIterations`, before the module: for tests. */
   compileBatchHere?(batch: Batch): BatchCode;
   /** Compiles the module on this thread. */
   compileHere(): CompiledCode;
@@ -189,7 +189,7 @@ export class TierUp {
   #calls = 0;
   #turns = 0;
   #isCompiledHere = false;
-  /** With `afterTurns`. */
+  /** With `afterIterations`. */
   readonly #steps: PollSteps | undefined;
   #eventLoop: number = EVENT_LOOP.UNASKED;
   readonly #request: Request = { job: undefined };
@@ -219,7 +219,7 @@ export class TierUp {
     this.#baseline = baseline;
     this.#replaceable = replaceable;
     this.#compiler = compiler;
-    if (compiler.afterTurns !== undefined) this.#steps = new PollSteps(store.thread, compiler.target.loopEntry!);
+    if (compiler.afterIterations !== undefined) this.#steps = new PollSteps(store.thread, compiler.target.loopEntry!);
     if (typeof compiler.shared === "object") {
       this.#sharedJob = new RequestedJob(compiler.shared);
       this.#binary = compiler.shared.binary;
@@ -276,7 +276,7 @@ export class TierUp {
   }
 
   get eager(): boolean {
-    return this.#compiler.afterCalls !== undefined || this.#compiler.afterTurns !== undefined;
+    return this.#compiler.afterCalls !== undefined || this.#compiler.afterIterations !== undefined;
   }
 
   /** Implements PendingWork. */
@@ -293,8 +293,8 @@ export class TierUp {
   }
 
   #advance(now: number, atPoll: boolean): number | undefined {
-    const { afterCalls, afterTurns } = this.#compiler;
-    if (afterTurns !== undefined) return this.#countTurn(afterTurns, this.#steps!, atPoll);
+    const { afterCalls, afterIterations } = this.#compiler;
+    if (afterIterations !== undefined) return this.#countTurn(afterIterations, this.#steps!, atPoll);
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
     if (atPoll && this.#hot !== undefined) this.#sample(now, this.#hot);
     const next = this.#step(now);
@@ -348,7 +348,7 @@ export class TierUp {
     return now + READY_START_MS;
   }
 
-  /** True if a thread would have to be started, and the call in progress would end too late because of that. */
+  /** Whether a thread would have to be started, and the call in progress would end too late because of that. */
   #delaysCall(now: number): boolean {
     if (this.#compiler.isReady() || this.#hasWaited(now)) return false;
     return this.#store.thread.nextLimit() - now < THREAD_START_MS;
@@ -403,10 +403,12 @@ export class TierUp {
     return this.#replaced.length === 0 ? undefined : now + LOOK_MS;
   }
 
-  /** Switches to optimized code at every (`afterTurns` + 1)-th poll: the module first, then the frame that polls. */
-  #countTurn(afterTurns: number, steps: PollSteps, atPoll: boolean): number | undefined {
+  /**
+   * Switches to optimized code at every (`afterIterations` + 1)-th poll: the module first, then the frame that polls.
+   */
+  #countTurn(afterIterations: number, steps: PollSteps, atPoll: boolean): number | undefined {
     const { thread } = this.#store;
-    if (atPoll && ++this.#turns % (afterTurns + 1) === 0) {
+    if (atPoll && ++this.#turns % (afterIterations + 1) === 0) {
       if (this.#stage === STAGE.WARMING && !this.#tryBatchHere()) this.#tryHere();
       this.#loops?.enterLoop(0);
     }
@@ -440,16 +442,16 @@ export class TierUp {
   /** Sends the hottest functions to a helper thread; false if none is hot enough or there is no thread. */
   #sendBatch(now: number, least: number): boolean {
     const { funcs } = this.#baseline.valid;
-    let left = MOST_BATCH_BYTES;
+    let left = MAX_BATCH_BYTES;
     const wanted = (this.#hot?.take(least) ?? []).filter((index) => {
       const { length } = funcs[index].body.bytes;
       if (this.#replaceable[index] === 0 || this.#addresses.has(index)) return false;
-      if (length > left && left < MOST_BATCH_BYTES) return false;
+      if (length > left && left < MAX_BATCH_BYTES) return false;
       left -= length;
       return true;
     });
-    if (wanted.length === 0 || this.#batches === MOST_BATCHES) return false;
-    const job = this.#send({ batch: { wanted, mostBytes: MOST_BATCH_BYTES } });
+    if (wanted.length === 0 || this.#batches === MAX_BATCHES) return false;
+    const job = this.#send({ batch: { wanted, mostBytes: MAX_BATCH_BYTES } });
     if (job === undefined) return false;
     this.#batches++;
     this.#request.job = new PlacingJob(job, this.#store.thread.arena, now);

@@ -275,7 +275,7 @@ function endLoop(t: Translation, n: number): void {
 }
 
 /**
- * True if the only pending edge of frame `n` is that of a jump which ended the newest block. The locals then still have
+ * Whether the only pending edge of frame `n` is that of a jump which ended the newest block. The locals then still have
  * the values of the jump.
  */
 function reopensLast(t: Translation, n: number): boolean {

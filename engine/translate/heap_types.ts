@@ -9,7 +9,7 @@ import type { ModuleFacts } from "./module_facts.ts";
 /** The code of the abstract heap type of row 0 of ABSTRACT_MATCHES; those of the following rows descend. */
 const FIRST_ABSTRACT = -0x0c;
 
-/** True if type `index` equals type `above` or is declared below it. */
+/** Whether type `index` equals type `above` or is declared below it. */
 export function isSubtypeIndex(env: ModuleFacts, index: number, above: number): boolean {
   const { canonicalIds, typeDepth, typeParent } = env;
   let type = index;
@@ -22,7 +22,7 @@ function abstractOf(env: ModuleFacts, heap: number): number {
   return heap < 0 ? heap : env.typeHeap[heap];
 }
 
-/** True if heap type `a` matches heap type `b`. */
+/** Whether heap type `a` matches heap type `b`. */
 export function heapMatches(env: ModuleFacts, a: number, b: number): boolean {
   if (a === b || a === HEAP_BOTTOM) return true;
   if (b === HEAP_BOTTOM) return false;

@@ -41,7 +41,7 @@ function growthBudget(bytes: number): number {
   return bytes > MAX_CALLER_BYTES ? 0 : GROWTH_BASE + bytes;
 }
 
-/** True if the current instruction, a plain call, is followed by `unreachable`. */
+/** Whether the current instruction, a plain call, is followed by `unreachable`. */
 function precedesUnreachable(t: Translation): boolean {
   const { reader } = t;
   t.openBody(t.funcIndex - t.env.importedFuncCount);

@@ -48,7 +48,7 @@ export function fieldTy(storage: number): number {
   return storage === I8 || storage === I16 ? I32 : tyOf(storage);
 }
 
-/** True if `value` is known to be all zeros. */
+/** Whether `value` is known to be all zeros. */
 export function isZeroValue(t: Translation, value: number): boolean {
   const { f, b } = t;
   if (f.ty[value] !== TY.V128) return b.isZero(value);

@@ -150,7 +150,7 @@ export function skipLocals(reader: CodeReader): number {
 }
 
 /**
- * True if the instruction at `at` of a body's bytes is `unreachable`. A call before it leads to an error, and is rarely
+ * Whether the instruction at `at` of a body's bytes is `unreachable`. A call before it leads to an error, and is rarely
  * executed.
  */
 function isUnreachable(bytes: Uint8Array, at: number): boolean {

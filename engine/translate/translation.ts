@@ -40,7 +40,7 @@ export abstract class Translation {
   sp = 0;
   room = 0;
 
-  /** True if the current instruction is reachable. In unreachable code, opened frames are only counted. */
+  /** Whether the current instruction is reachable. In unreachable code, opened frames are only counted. */
   reachable = false;
   deadFrames = 0;
 

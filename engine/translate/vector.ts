@@ -39,7 +39,7 @@ function bitselect(t: Translation): void {
   else t.push(vector(t, OP.VBITSELECT, 0, a, b, mask));
 }
 
-/** True if `v` is the zero vector. */
+/** Whether `v` is the zero vector. */
 function isZero(t: Translation, v: number): boolean {
   return t.b.isConst(v) && hasWords(t.f.vectors, t.f.imm[v] * 16, 0, 0, 0, 0);
 }

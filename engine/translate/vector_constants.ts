@@ -45,7 +45,7 @@ function setWord(bytes: Uint8Array, at: number, word: number): void {
   bytes[at + 3] = word >> 24;
 }
 
-/** True if the 16 bytes of `vectors` from `at` on are these words. */
+/** Whether the 16 bytes of `vectors` from `at` on are these words. */
 export function hasWords(vectors: Uint8Array, at: number, w0: number, w1: number, w2: number, w3: number): boolean {
   return wordAt(vectors, at) === w0 && wordAt(vectors, at + 4) === w1 && wordAt(vectors, at + 8) === w2 &&
     wordAt(vectors, at + 12) === w3;

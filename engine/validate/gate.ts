@@ -36,12 +36,12 @@ export class FeatureGate {
     this.firstUse[0] = -1;
   }
 
-  /** True if a use at `offset` would be the first; `use` must then be called. */
+  /** Whether a use at `offset` would be the first; `use` must then be called. */
   isFirst(feature: number, offset: number): boolean {
     return offset < this.firstUse[feature];
   }
 
-  /** True if there has been no use. */
+  /** Whether there has been no use. */
   isUnused(feature: number): boolean {
     return this.firstUse[feature] === UNUSED;
   }

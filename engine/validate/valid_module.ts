@@ -40,7 +40,7 @@ export interface AnnotatedModule extends Module {
   readonly branchHints: BranchHints;
   /** Every feature that the module requires, with the smallest offset of a use; grows as bodies are validated. */
   readonly usedFeatures: ReadonlyMap<FeatureName, number>;
-  /** True if `usedFeatures` lacks the bodies' uses, because the module was validated before (known_valid.ts). */
+  /** Whether `usedFeatures` lacks the bodies' uses, because the module was validated before (known_valid.ts). */
   readonly hasUnknownFeatures?: true;
   /** Feature switches and uses, internal to the validator. */
   readonly gate: FeatureGate;

@@ -75,7 +75,7 @@ export class Walker {
 
   /** Types of all locals, parameters first. A new array for every body, because visitors keep it. */
   locals: ValType[] = [];
-  /** True if the body has locals without a default value; `isSet` is maintained only then. */
+  /** Whether the body has locals without a default value; `isSet` is maintained only then. */
   tracksInit = false;
   /** By local: 1 if it is set. */
   isSet: Uint8Array = new Uint8Array(0);

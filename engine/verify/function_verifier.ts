@@ -160,7 +160,7 @@ export class FunctionVerifier {
     this.#interpretAll();
   }
 
-  /** Interprets the function again with the references that are null at its start. */
+  /** Interprets the function again, and tracks the words of its frame that its prologue sets to null references. */
   #keepZeros(): void {
     this.#a.keepsZeros = true;
     this.#interpretAgain();

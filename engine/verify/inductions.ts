@@ -24,7 +24,7 @@ export interface Hint {
 }
 
 /** Largest upper bound of a usable counter; a larger bound is only that of its type. */
-const MOST_TURNS = 0x7ffffffe;
+const MAX_TURNS = 0x7ffffffe;
 
 export class Inductions {
   readonly #facts: Facts;
@@ -162,7 +162,7 @@ export class Inductions {
     let counter = -1, fewest = Infinity;
     for (let l = 0; l < this.#count; l++) {
       const most = this.#most[l], turns = (most - this.#low[l]) / this.#increments[l];
-      if (!(this.#increments[l] > 0) || most > MOST_TURNS || !(turns < fewest)) continue;
+      if (!(this.#increments[l] > 0) || most > MAX_TURNS || !(turns < fewest)) continue;
       counter = l;
       fewest = turns;
     }

@@ -99,7 +99,7 @@ export const NO_REGISTER = -1;
 /** Order of the operands: bit 0: ModRM.rm is the destination. */
 export const OPERANDS = { NONE: 0, RM: 1, R_M: 2, M_R: 3, OPCODE: 4 } as const;
 
-/** The certainty that control goes to an offset, ascending. */
+/** How certain it is that an offset is the target of a branch, ascending. */
 export const LEADS = {
   UNKNOWN: 0,
   /** A branch leads there whose bytes may be constants. */
@@ -163,7 +163,7 @@ export class Instructions {
     if (at >= 0 && offset < this.#end && this.#targets[at] < certainty) this.#targets[at] = certainty;
   }
 
-  /** The certainty that control goes to `offset`. */
+  /** How certain it is that `offset` is the target of a branch. */
   certaintyAt(offset: number): number {
     return this.#targets[offset - this.#start];
   }

@@ -228,7 +228,7 @@ export type FunctionName = (typeof FUNCTION_ROWS)[number][0];
 /** A function of preview 1, as its row describes it. */
 export interface WasiFunctionRow {
   readonly type: FuncType;
-  /** True if a thread of the guest serves it itself. */
+  /** Whether a thread of the guest serves it itself. */
   readonly isOwn: boolean;
   readonly group: string;
   /** The rights that it needs, of each descriptor in turn. */

@@ -124,7 +124,7 @@ function fail(errno: number): never {
   throw new CallError(errno);
 }
 
-/** True if a directory is `node`, or is inside of it. */
+/** Whether a directory is `node`, or is inside of it. */
 function isWithin(directory: DirectoryNode, node: Node): boolean {
   for (let above = directory;; above = above.parent) {
     if (above === node) return true;

@@ -281,7 +281,7 @@ const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
   maxFileBytes: true,
 };
 
-/** True if some file or stream of the guest is in memory. */
+/** Whether some file or stream of the guest is in memory. */
 function usesMemory({ stdin, stdout, stderr, files }: WasiOptions): boolean {
   return [stdin, stdout, stderr, files].some((option) => option !== undefined);
 }

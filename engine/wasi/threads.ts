@@ -135,7 +135,9 @@ class GuestProcess {
 
   constructor(module: Module, options: ThreadsOptions, { deadline, processorTime, fuel, signal }: Context) {
     if (processorTime !== undefined || fuel !== undefined || signal !== undefined) {
-      throw new TypeError("A program with threads can have a deadline, but no processor time, no fuel and no signal");
+      throw new TypeError(
+        "A program with threads supports the limit deadline alone, not processorTime, fuel or signal",
+      );
     }
     const memoryImport = module.imports.find((entry) => entry.kind === "memory");
     if (memoryImport === undefined) throw new TypeError("A program with threads must import its memory");

@@ -116,7 +116,7 @@ export class CodeReader extends ByteReader {
     this.base = baseOffset;
   }
 
-  /** True if all bytes are read. */
+  /** Whether all bytes are read. */
   get done(): boolean {
     return this.pos >= this.end;
   }

@@ -72,7 +72,7 @@ export interface ImportGroup {
   readonly module: string;
   readonly start: number;
   readonly count: number;
-  /** True if they share their type, too. */
+  /** Whether they share their type, too. */
   readonly sameType: boolean;
   /** The type of a group with `sameType` that may have no imports. */
   readonly desc?: ImportDesc;

@@ -27,7 +27,7 @@ interface Types {
   readonly recGroups: readonly { readonly start: number; readonly count: number }[];
 }
 
-/** True if the type at `index` is alone in its recursive group; in a larger group it would be another type. */
+/** Whether the type at `index` is alone in its recursive group; in a larger group it would be another type. */
 function isAlone({ recGroups }: Types, index: number): boolean {
   return recGroups.some(({ start, count }) => start === index && count === 1);
 }
@@ -48,7 +48,7 @@ function shortType(module: Types, { params, results }: FuncType): string {
   return `${letters(params)}>${letters(results)}`;
 }
 
-/** True if an import has the type of builtin `name`. */
+/** Whether an import has the type of builtin `name`. */
 export function hasBuiltinType(module: Types, { desc }: Import, name: StringBuiltin): boolean {
   if (desc.kind !== "func" || !isAlone(module, desc.typeIndex)) return false;
   const { composite } = module.types[desc.typeIndex];

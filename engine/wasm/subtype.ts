@@ -272,7 +272,7 @@ export function supertypeDisplay(id: number): Int32Array {
   return display;
 }
 
-/** True if canonical type `id` equals `above` or is declared below it. */
+/** Whether canonical type `id` equals `above` or is declared below it. */
 export function isSubtypeId(id: number, above: number): boolean {
   if (id === above) return true;
   let steps = depthOf[id] - depthOf[above];
@@ -309,7 +309,7 @@ function abstractMatches(): Int32Array {
   return matches;
 }
 
-/** True if closed heap type `a` matches closed heap type `b`. */
+/** Whether closed heap type `a` matches closed heap type `b`. */
 export function heapMatches(a: HeapType, b: HeapType): boolean {
   if (a === b || a === HEAP_BOTTOM) return true;
   if (b === HEAP_BOTTOM) return false;
@@ -358,7 +358,7 @@ export function bottomOf(heap: HeapType): HeapType {
   }
 }
 
-/** True if closed value or storage type `a` matches closed type `b`. */
+/** Whether closed value or storage type `a` matches closed type `b`. */
 export function matchesValType(a: ValType, b: ValType): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;
@@ -366,7 +366,7 @@ export function matchesValType(a: ValType, b: ValType): boolean {
   return heapMatches(heapOf(a), heapOf(b));
 }
 
-/** True if value type `a` matches `b`, both of one module whose canonical ids are `ids`. */
+/** Whether value type `a` matches `b`, both of one module whose canonical ids are `ids`. */
 export function matchesIn(ids: Int32Array, a: ValType, b: ValType): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;
@@ -380,7 +380,7 @@ function matchesAll(a: readonly ValType[], b: readonly ValType[]): boolean {
   return true;
 }
 
-/** True if closed function type `a` matches `b` by structure. (For declared types compare ids with isSubtypeId.) */
+/** Whether closed function type `a` matches `b` by structure. (For declared types compare ids with isSubtypeId.) */
 export function matchesFuncType(a: FuncType, b: FuncType): boolean {
   return matchesAll(b.params, a.params) && matchesAll(a.results, b.results);
 }
@@ -390,7 +390,7 @@ function matchesFieldType(a: FieldType, b: FieldType): boolean {
   return a.mutable ? a.storage === b.storage : matchesValType(a.storage, b.storage);
 }
 
-/** True if closed composite type `a` matches `b` by structure (specification, 3.3.5). */
+/** Whether closed composite type `a` matches `b` by structure (specification, 3.3.5). */
 export function matchesCompositeType(a: CompositeType, b: CompositeType): boolean {
   if (a.kind === "func") return b.kind === "func" && matchesFuncType(a, b);
   if (a.kind === "array") return b.kind === "array" && matchesFieldType(a.field, b.field);
@@ -399,30 +399,30 @@ export function matchesCompositeType(a: CompositeType, b: CompositeType): boolea
   return true;
 }
 
-/** True if limits `a` match `b`. For imports, `a.min` is the current size. */
+/** Whether limits `a` match `b`. For imports, `a.min` is the current size. */
 export function matchesLimits(a: Limits, b: Limits): boolean {
   if (a.address !== b.address || a.min < b.min) return false;
   return b.max === undefined || (a.max !== undefined && a.max <= b.max);
 }
 
-/** True if closed global type `a` matches `b`. */
+/** Whether closed global type `a` matches `b`. */
 export function matchesGlobalType(a: GlobalType, b: GlobalType): boolean {
   if (a.mutable !== b.mutable) return false;
   return a.mutable ? a.type === b.type : matchesValType(a.type, b.type);
 }
 
-/** True if closed table type `a` matches `b`. */
+/** Whether closed table type `a` matches `b`. */
 export function matchesTableType(a: TableType, b: TableType): boolean {
   return a.element === b.element && matchesLimits(a.limits, b.limits);
 }
 
-/** True if memory type `a` matches `b`. */
+/** Whether memory type `a` matches `b`. */
 export function matchesMemoryType(a: MemoryType, b: MemoryType): boolean {
   return a.shared === b.shared && pageBytes(a) === pageBytes(b) && matchesLimits(a.limits, b.limits);
 }
 
 /**
- * True if the tag type with canonical id `a` matches that with `b`: tags match in both directions, so the ids are
+ * Whether the tag type with canonical id `a` matches that with `b`: tags match in both directions, so the ids are
  * equal.
  */
 export function matchesTagType(a: number, b: number): boolean {

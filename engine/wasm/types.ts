@@ -54,7 +54,7 @@ export const FUNCREF: ValType = refType(true, HEAP.func);
 export const EXTERNREF: ValType = refType(true, HEAP.extern);
 export const EXNREF: ValType = refType(true, HEAP.exn);
 
-/** True if `type` is a reference type. */
+/** Whether `type` is a reference type. */
 export function isRef(type: ValType): boolean {
   return (type & REF) !== 0;
 }
@@ -64,7 +64,7 @@ export function isPacked(storage: ValType): boolean {
   return storage === I8 || storage === I16;
 }
 
-/** True if the reference type `type` includes null. */
+/** Whether the reference type `type` includes null. */
 export function isNullable(type: ValType): boolean {
   return (type & NULLABLE) !== 0;
 }
@@ -74,7 +74,7 @@ export function heapOf(type: ValType): HeapType {
   return (type & HEAP_MASK) - HEAP_BIAS;
 }
 
-/** True if `type` has a default value (specification, 3.2.14). */
+/** Whether `type` has a default value (specification, 3.2.14). */
 export function isDefaultable(type: ValType): boolean {
   return !isRef(type) || isNullable(type);
 }
@@ -202,7 +202,7 @@ export function pageBytes({ pageSize }: MemoryType): number {
 }
 
 /**
- * True if guard pages can bound the accesses to memories of a type: 32-bit addresses, and a length that is always a
+ * Whether guard pages can bound the accesses to memories of a type: 32-bit addresses, and a length that is always a
  * multiple of the host's pages.
  */
 export function isGuardable(type: MemoryType): boolean {

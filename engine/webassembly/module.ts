@@ -24,7 +24,7 @@ export const MODULES: Slot<Module, ModuleInside> = new Slot("Module");
  * Maximum number of pages of a module's memory: all of a 32-bit memory, as in V8; the engine's limit applies to 64-bit
  * ones.
  */
-const MOST_PAGES = 0x40000;
+const MAX_PAGES = 0x40000;
 
 /**
  * Options for the modules of the namespace; they are a subset of an engine's options. The limits of memories and tables
@@ -46,7 +46,7 @@ export type CompileOptions = Pick<
 
 /** The limits of all instances of the namespace. */
 export function moduleLimits(): NonNullable<EngineOptions["limits"]> {
-  return { maxMemoryPages: MOST_PAGES, ...options.limits };
+  return { maxMemoryPages: MAX_PAGES, ...options.limits };
 }
 
 /** The configured limits, which bind what JavaScript makes, too. */

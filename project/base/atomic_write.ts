@@ -1,7 +1,7 @@
 /**
  * Writes the manifest and the lockfile together, safe against crashes.
  *
- * Input: new contents of files of one directory. Output: all of them in place. Each is written to a temporary file
+ * In: new contents of files of one directory. Out: all of them in place. Each is written to a temporary file
  * beside its target, synced, and renamed, the manifest before the lockfile, all under `waft-lock.json.lock`. Invariant:
  * after a crash each file is either old or new, never partial. A crash between the two renames leaves a lockfile whose
  * requirements differ from the manifest; it is reported as stale and repaired by `waft add`. The next write removes

@@ -1,7 +1,7 @@
 /**
  * Findings, and their conversion to text and exit codes.
  *
- * Input: the fault, its position (file, line, column, JSON pointer) and the remedy. Output: one line of text with a
+ * In: the fault, its position (file, line, column, JSON pointer) and the remedy. Out: one line of text with a
  * `help:` line, or the JSON form of `--json`. Invariant: every failure that a user sees carries a stable code, and the
  * exit code follows from that code alone (EXIT_OF_CODE), so scripts can rely on either.
  */

@@ -1,7 +1,7 @@
 /**
  * The file operations of the project manager, behind one small interface.
  *
- * Input: absolute paths. Output: bytes, or changes on disk that are complete once the call returns (new files are
+ * In: absolute paths. Out: bytes, or changes on disk that are complete once the call returns (new files are
  * synced). Tests pass a Files that dies or fails at a chosen operation. Invariant: a file that cannot be written
  * completely (full disk, quota, failed sync) is removed before the error is thrown.
  */

@@ -1,7 +1,7 @@
 /**
  * The patterns P1 to P7 and the length bounds of the specification's "Shared types" and "Limits", word for word.
  *
- * Input: strings from manifests, lockfiles, catalogs and command lines. Output: yes or no. Length is checked before any
+ * In: strings from manifests, lockfiles, catalogs and command lines. Out: yes or no. Length is checked before any
  * pattern runs, so no regular expression sees more than a few hundred characters. A test compares these with
  * schema.json.
  */

@@ -1,7 +1,7 @@
 /**
  * Digests: SHA-256 of bytes and of the canonical form (RFC 8785) of JSON values.
  *
- * Input: bytes or a JSON value. Output: `sha256:` and 64 hex digits. Values come from json_read (finite numbers,
+ * In: bytes or a JSON value. Out: `sha256:` and 64 hex digits. Values come from json_read (finite numbers,
  * well-formed strings), so the canonical form always exists. Arrays that are sets must be sorted before (definition.ts
  * does it).
  */

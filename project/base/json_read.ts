@@ -1,7 +1,7 @@
 /**
  * Strict JSON reader that records the position of every key and value.
  *
- * Input: bytes of a file. Output: the value, its duplicate keys, and a mapping from JSON pointers to line and column;
+ * In: bytes of a file. Out: the value, its duplicate keys, and a mapping from JSON pointers to line and column;
  * or the failure class that stopped the reading (too-large, encoding, conflict-markers, syntax). Objects have no
  * prototype, so `__proto__`, `constructor` and `valueOf` are ordinary keys. The text is one RFC 8259 value: the visitor
  * of jsonc-parser gives the positions, JSON.parse must agree, and depth is bounded before either runs.

@@ -1,7 +1,7 @@
 /**
  * Opens a directory that a review or the machine's configuration gives to guests or plugins.
  *
- * Input: the project's directory, and the directory as it was accepted, relative to the project or absolute. Output: an
+ * In: the project's directory, and the directory as it was accepted, relative to the project or absolute. Out: an
  * open descriptor, for the caller to close and to hand on in place of the path. Invariant: the descriptor is of exactly
  * the directory whose path was accepted. It is opened component by component, from the project's directory or from the
  * root of the file system, and no component may be a symbolic link: a commit could add one without any change to the

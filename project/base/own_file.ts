@@ -2,7 +2,7 @@
  * Refuses configuration files, policies and trust records that another user of the machine could have written: they
  * decide which authority a plugin gets.
  *
- * Input: absolute paths. Output: nothing, or a ProjectError that names the file or directory and its owner. Invariant:
+ * In: absolute paths. Out: nothing, or a ProjectError that names the file or directory and its owner. Invariant:
  * a file passes only if its parent directories pass as well, because the owner of a directory can rename or replace its
  * entries. Directories listed in WAFT_SAFE_DIRECTORIES are exempt.
  */

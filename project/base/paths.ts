@@ -1,7 +1,7 @@
 /**
  * Every path on the machine that the manager touches, outside projects.
  *
- * Input: the environment, the operating system, the home directory. Output: absolute directories. `WAFT_HOME` overrides
+ * In: the environment, the operating system, the home directory. Out: absolute directories. `WAFT_HOME` overrides
  * all of them everywhere; macOS keeps all below `~/.waft`; Linux follows XDG (relative values are ignored, as XDG
  * demands). The manager itself is in `~/.waft/bin` on both. Specification: "Machine-level paths".
  */

@@ -1,7 +1,7 @@
 /**
  * A progress line on the terminal: a slow activity and its elapsed seconds.
  *
- * Input: the name of the activity. Output: after a second, one line on stderr that is redrawn and removed at the end;
+ * In: the name of the activity. Out: after a second, one line on stderr that is redrawn and removed at the end;
  * nothing if stderr is not a terminal. Compiling blocks the caller's thread, so `startBlocking` draws from a separate
  * thread.
  */

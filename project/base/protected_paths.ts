@@ -1,7 +1,7 @@
 /**
  * The paths that neither guests nor plugins may change: manifests, lockfiles, and the machine's directories for waft.
  *
- * Input: the root of the project that a run belongs to, if any, and the files of machine code that it executes. Output:
+ * In: the root of the project that a run belongs to, if any, and the files of machine code that it executes. Output:
  * ProtectedPaths for the engine's WASI. Manifest and lockfile decide the authority of plugins, the records decide
  * whether a lockfile counts, and artifacts, executables and the cache of compiled modules are machine code. Writing any
  * of them would therefore be a path to more authority.

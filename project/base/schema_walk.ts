@@ -1,7 +1,7 @@
 /**
  * A small interpreter of the JSON Schema subset that waft's schemas use, and that plugins may use in `configSchema`.
  *
- * Input: a value from json_read and a schema. Output: every violation with its pointer and rule, in document order. It
+ * In: a value from json_read and a schema. Out: every violation with its pointer and rule, in document order. It
  * replaces ajv where ajv's load and compile time would be noticeable (every `waft run` reads a lockfile), and for
  * hostile schemas, which ajv must not see. Tests compare its verdicts with ajv's. Never throws on any value; cost is
  * linear in the value.

@@ -1,6 +1,6 @@
 /**
  * Paths of this system, without node:path: on Deno the first import of a Node module takes longer than starting an
- * empty script. Input: text. Output: normalized text, with the separators of the system. On Windows, slashes and
+ * empty script. In: text. Out: normalized text, with the separators of the system. On Windows, slashes and
  * backslashes separate names, and an absolute path begins with a drive or with a share (two separators, server, share).
  */
 import { currentDirectory, systemName } from "@waft/engine/internal/host/process";

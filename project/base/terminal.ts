@@ -1,7 +1,7 @@
 /**
  * Text for terminals: tables, colours, and whether prompts are possible.
  *
- * Input: cells that may come from registries. Output: aligned lines in which no text can move the cursor, reorder or
+ * In: cells that may come from registries. Out: aligned lines in which no text can move the cursor, reorder or
  * hide other text. The use of colours and prompts is decided once, from flags, environment and the types of the
  * streams.
  */
@@ -75,7 +75,7 @@ export function safeHint(text: string, limit: number): string {
 /** Columns between two cells. */
 const GAP = 2;
 /** A last column narrower than this wraps onto lines below the others, with this indent. */
-const LEAST_WIDTH = 20;
+const MIN_WIDTH = 20;
 /** Farther right than any line of a review begins, so that wrapped text of a plugin does not look like one. */
 const INDENT = 8;
 
@@ -91,7 +91,7 @@ export function layoutTable(rows: readonly (readonly string[])[], columns?: numb
     const before = row.slice(0, -1).map((cell, i) => cell + " ".repeat(widths[i] - widthOf(cell) + GAP)).join("");
     const room = (columns ?? Infinity) - widthOf(before);
     if (widthOf(last) <= room) return [(before + last).trimEnd()];
-    const isNarrow = room < LEAST_WIDTH;
+    const isNarrow = room < MIN_WIDTH;
     const indent = " ".repeat(isNarrow ? INDENT : widthOf(before));
     const lines = wordsWithin(last, isNarrow ? columns! - INDENT : room);
     if (isNarrow) return [before.trimEnd(), ...lines.map((line) => indent + line)];

@@ -1,7 +1,7 @@
 /**
  * Versions and ranges: npm semver behind the specification's length and pattern checks.
  *
- * Input: untrusted text. Output: canonical versions, verdicts, and the reason why a text is not a range. npm's regular
+ * In: untrusted text. Out: canonical versions, verdicts, and the reason why a text is not a range. npm's regular
  * expressions never see more than 200 characters of range or 256 of version. Pre-releases match as in npm; `engines`
  * ranges include them, since otherwise no canary or nightly would fit `^0.3.0`. Build metadata does not affect order.
  */

@@ -1,7 +1,7 @@
 /**
  * All commands as data, the source of completions and manual pages.
  *
- * Input: the rows of the command table. Output: one node per command and sub-command, with options and arguments. The
+ * In: the rows of the command table. Out: one node per command and sub-command, with options and arguments. The
  * nodes are read from the definitions that parse command lines, so the two cannot differ.
  */
 import { Command } from "commander";

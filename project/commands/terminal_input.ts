@@ -1,7 +1,7 @@
 /**
  * Terminal input and paging for prompts.
  *
- * Input: text to show on stderr. Output: the same text page by page, so a prompt never follows text that has scrolled
+ * In: text to show on stderr. Out: the same text page by page, so a prompt never follows text that has scrolled
  * away; pending input is discarded. A terminal in raw mode under another program's control is refused.
  */
 import process from "node:process";
@@ -31,7 +31,7 @@ async function waitForKey(columns: number): Promise<void> {
 /** A screenful of a text. */
 interface Page {
   readonly text: string;
-  /** True if rows of the page would leave the screen with the next page, or with a question. */
+  /** Whether rows of the page would leave the screen with the next page, or with a question. */
   readonly needsKey: boolean;
 }
 
@@ -53,14 +53,14 @@ const PARTS = /\u001b\[[0-9;]*m|[^]/gu;
 /** The start of a row that continues the row above: without it, text that is padded could look like a line of waft. */
 export const CONTINUED = "\u21b3 ";
 /** Narrower screens have no room for it. */
-const LEAST_COLUMNS = 20;
+const MIN_COLUMNS = 20;
 
 /**
  * The rows of a text. Each fits the screen, because every character counts with the greatest width that terminals give
  * it.
  */
 function screenRows(text: string, columns: number): string[] {
-  const start = columns < LEAST_COLUMNS ? "" : CONTINUED;
+  const start = columns < MIN_COLUMNS ? "" : CONTINUED;
   const startCells = [...start].reduce((sum, part) => sum + mostCells(part), 0);
   return text.split("\n").flatMap((line) => {
     const rows = [""];

@@ -44,7 +44,7 @@ export type Launch = (
 /** The only thread. */
 const THREAD = 1;
 /** The maximum number of bytes of one answer: a memory of 4 GiB has no text in base 64. */
-const MOST_READ = 1 << 24;
+const MAX_READ = 1 << 24;
 /** The number of the disassembly as a source without a file; those whose text a source map has come after it. */
 const DISASSEMBLY = 1;
 const CAPABILITIES = [
@@ -366,7 +366,7 @@ class Adapter {
 
   #readMemory({ memoryReference, offset, count }: Arguments): object {
     const wanted = wholeNumber(count, "count");
-    if (wanted > MOST_READ) throw new Error(`at most ${MOST_READ} bytes can be read at once`);
+    if (wanted > MAX_READ) throw new Error(`at most ${MAX_READ} bytes can be read at once`);
     const { bytes, at } = this.#memory(memoryReference, offset);
     const from = Math.min(Math.max(at, 0), bytes.length);
     const read = bytes.slice(from, Math.max(from, Math.min(bytes.length, at + wanted)));

@@ -126,7 +126,7 @@ export class Debugger {
     return { location, holds, matches: (frame) => log === undefined && this.#isMet(frame, condition) };
   }
 
-  /** True if a condition holds; one that cannot be evaluated does. */
+  /** Whether a condition holds; one that cannot be evaluated does. */
   #isMet(frame: Frame, condition: string | undefined): boolean {
     try {
       return condition === undefined || isTrue(this.evaluate(frame, condition));
@@ -194,7 +194,7 @@ export class Debugger {
     );
   }
 
-  /** True if an expression names a variable of the function of a frame. */
+  /** Whether an expression names a variable of the function of a frame. */
   #readsLocals(frame: Frame, expression: string): boolean {
     let isLocal = false;
     evaluate(expression, (name) => {

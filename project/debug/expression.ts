@@ -29,7 +29,7 @@ export function evaluate(text: string, lookup: Lookup): Variable {
   return new Evaluation(lookup).variable(tree as jsep.CoreExpression);
 }
 
-/** True if a value counts as true: any number but zero. */
+/** Whether a value counts as true: any number but zero. */
 export function isTrue({ value, name }: Variable): boolean {
   if (value === undefined || typeof value === "string") throw new ExpressionError(`${name} is not a number`);
   return value !== 0n && value !== 0 && !Number.isNaN(value);

@@ -31,8 +31,8 @@ interface LoggedCall {
 /** The unit in which memories are compared. */
 const BLOCK = 4096;
 /** Largest memories that are compared at each call, and most bytes in the log. */
-const MOST_MEMORY = 256 << 20;
-const MOST_LOGGED = 512 << 20;
+const MAX_MEMORY = 256 << 20;
+const MAX_LOGGED = 512 << 20;
 const EMPTY = new Uint8Array(0);
 
 /** A part of the first memory: address and length. */
@@ -97,7 +97,7 @@ export class HostLog {
     const regions = REGIONS[name]?.(args.map((arg) => Number(arg) >>> 0));
     const before = regions === undefined ? memories() : [];
     const size = before.reduce((sum, { length }) => sum + length, 0);
-    if (size > MOST_MEMORY || this.#logged > MOST_LOGGED) this.#isWhole = false;
+    if (size > MAX_MEMORY || this.#logged > MAX_LOGGED) this.#isWhole = false;
     if (!this.#isWhole) return run(...args);
     const copies = before.map((bytes) => bytes.slice());
     const add = (outcome: LoggedCall["outcome"]): void => {

@@ -40,9 +40,9 @@ export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } 
 const PAGE = 65536;
 /** The number of pages by which the added memory grows, and its limit: 256 MiB of activations. */
 const GROWTH = 16;
-const MOST_PAGES = 4096;
+const MAX_PAGES = 4096;
 /** The number of locals that are cleared one by one; more are filled at once. */
-const MOST_STORES = 16;
+const MAX_STORES = 16;
 
 /** A local: its type, and its offset in the record; −1 for a reference. */
 export interface LocalSlot {
@@ -223,7 +223,7 @@ class Instrumenter {
       ],
       tables: [...module.tables, { type: { limits: { address: I32, min: 1n, max: 1n }, element: FUNCREF } }],
       memories: [...module.memories, {
-        limits: { address: I32, min: pages, max: BigInt(MOST_PAGES) > pages ? BigInt(MOST_PAGES) : pages },
+        limits: { address: I32, min: pages, max: BigInt(MAX_PAGES) > pages ? BigInt(MAX_PAGES) : pages },
         shared: false,
       }],
       globals: [
@@ -337,7 +337,7 @@ class BodyWriter extends Assembler {
   readonly #record: number;
   readonly #offsets: Int32Array;
   readonly #positions: number[];
-  /** True if control may arrive at the end of a block from a catch clause. */
+  /** Whether control may arrive at the end of a block from a catch clause. */
   #catches = false;
 
   constructor(added: Added, locals: readonly LocalSlot[], offsets: Int32Array, positions: number[]) {
@@ -361,7 +361,7 @@ class BodyWriter extends Assembler {
   /** Clears the locals from number `first` on in the record, which may have those of an earlier activation. */
   #clear(first: number): void {
     const slots = this.#locals.slice(first).filter(({ offset }) => offset >= 0);
-    if (slots.length > MOST_STORES) {
+    if (slots.length > MAX_STORES) {
       const { offset } = slots[0];
       const bytes = recordSize(this.#locals) - offset;
       this.op("local.get", this.#record).constant(offset).op("i32.add").constant(0).constant(bytes);

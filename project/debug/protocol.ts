@@ -15,8 +15,8 @@ type Serve = (command: string, args: Arguments) => Promise<object | undefined>;
 
 const SEPARATOR = "\r\n\r\n";
 /** Limits of a header and of a message in bytes. */
-const MOST_HEADER = 4096;
-const MOST_BODY = 64 << 20;
+const MAX_HEADER = 4096;
+const MAX_BODY = 64 << 20;
 
 /** A connection with an editor. */
 export class Connection {
@@ -65,11 +65,11 @@ export class Connection {
   #next(): Arguments | undefined {
     const end = this.#input.indexOf(SEPARATOR);
     if (end < 0) {
-      if (this.#input.length > MOST_HEADER) throw new SyntaxError("the input is not the Debug Adapter Protocol");
+      if (this.#input.length > MAX_HEADER) throw new SyntaxError("the input is not the Debug Adapter Protocol");
       return undefined;
     }
     const length = Number(/^content-length: *(\d+)$/im.exec(this.#input.toString("latin1", 0, end))?.[1] ?? NaN);
-    if (!(length <= MOST_BODY)) throw new SyntaxError("a message without a valid Content-Length");
+    if (!(length <= MAX_BODY)) throw new SyntaxError("a message without a valid Content-Length");
     const start = end + SEPARATOR.length;
     if (this.#input.length < start + length) return undefined;
     const message: unknown = JSON.parse(this.#input.toString("utf8", start, start + length));

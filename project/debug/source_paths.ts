@@ -10,7 +10,7 @@ import { resolve } from "node:path";
 import type { Source } from "./sources.ts";
 
 /** The most bytes of a source file that is read. */
-const MOST_BYTES = 32 << 20;
+const MAX_BYTES = 32 << 20;
 
 /** True for the name of a file on another machine (`\\\\server\\share\\file`). */
 export function isRemote(name: string): boolean {
@@ -27,7 +27,7 @@ export function firstText(paths: readonly string[]): string | undefined {
   for (const path of paths) {
     try {
       const status = statSync(path);
-      if (status.isFile() && status.size <= MOST_BYTES) return readFileSync(path, "utf8");
+      if (status.isFile() && status.size <= MAX_BYTES) return readFileSync(path, "utf8");
     } catch {
       // The file may be elsewhere, or not on this machine.
     }

@@ -87,7 +87,7 @@ export class Sources {
       { source: this.disassembly, line: 1, column: 1 };
   }
 
-  /** True if a function that begins at this location has code before its first line, as DWARF line tables show it. */
+  /** Whether a function that begins at this location has code before its first line, as DWARF line tables show it. */
   hasPrologue(location: number): boolean {
     return this.#hasPrologues && this.#written.line[location] !== 0;
   }
@@ -97,7 +97,7 @@ export class Sources {
     return this.#written.line[location] !== 0 || this.#written.sources.length === 0;
   }
 
-  /** True if a line begins at the location: that of the location before it differs, or there is none. */
+  /** Whether a line begins at the location: that of the location before it differs, or there is none. */
   beginsLine(location: number): boolean {
     const places = this.#written.line[location] === 0 ? this.#disassembly() : this.#written;
     return this.#firsts.has(location) || differs(places, location);
@@ -131,7 +131,7 @@ export class Sources {
   }
 }
 
-/** True if the line of a location is not that of the location before it. */
+/** Whether the line of a location is not that of the location before it. */
 function differs({ line, source }: Places, location: number): boolean {
   return line[location] !== line[location - 1] || source[location] !== source[location - 1];
 }

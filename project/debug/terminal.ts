@@ -21,7 +21,7 @@ const PROMPT = "(waft) ";
 const CONTEXT_LINES = 5;
 const ROW_BYTES = 16;
 /** The most parts of an aggregate that `print` shows. */
-const MOST_PARTS = 100;
+const MAX_PARTS = 100;
 
 interface CommandRow {
   readonly names: readonly string[];
@@ -109,7 +109,7 @@ class Terminal {
   readonly #debugger: Debugger;
   readonly #lines: Interface;
   readonly #output: Writable;
-  /** True if the input is a terminal; otherwise the commands are repeated in the output. */
+  /** Whether the input is a terminal; otherwise the commands are repeated in the output. */
   readonly #isTerminal: boolean;
   #breakpoints: WantedBreakpoint[] = [];
   #frame = 0;
@@ -366,8 +366,8 @@ class Terminal {
     if (expression === "") throw new Error("print takes an expression.");
     const found = this.#debugger.evaluate(this.#current(), expression);
     const parts = found.parts?.() ?? [];
-    const more = parts.length > MOST_PARTS ? `\n  … ${parts.length - MOST_PARTS} more` : "";
-    return [safe(found.text), ...parts.slice(0, MOST_PARTS).map((part) => this.#line(part))].join("\n") + more;
+    const more = parts.length > MAX_PARTS ? `\n  … ${parts.length - MAX_PARTS} more` : "";
+    return [safe(found.text), ...parts.slice(0, MAX_PARTS).map((part) => this.#line(part))].join("\n") + more;
   }
 
   set(words: string): string {
@@ -479,16 +479,16 @@ type Target =
 
 /** The bytes of the units of gdb's `x`. */
 const UNITS: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, g: 8 };
-const MOST_NUMBERS = 1024;
+const MAX_NUMBERS = 1024;
 
 /** Memory as numbers, in gdb's formats: `4xw`, `8d`, `16c`. Throws an Error for others. */
 function numberRows(bytes: Uint8Array, at: number, format: string): string {
   const [, digits = "", letter = "x", unit = letter === "c" ? "b" : "w"] = /^(\d*)([xduc]?)([bhwg]?)$/.exec(format)
     ?.map((part, k) => k > 1 && part === "" ? undefined : part) ?? [];
   const count = digits === "" ? 1 : Number(digits);
-  if (!/^\d*[xduc]?[bhwg]?$/.test(format) || count < 1 || count > MOST_NUMBERS) {
+  if (!/^\d*[xduc]?[bhwg]?$/.test(format) || count < 1 || count > MAX_NUMBERS) {
     throw new Error(
-      `x takes /COUNT FORMAT SIZE with a count up to ${MOST_NUMBERS}, x d u c, and b h w g; not /${format}.`,
+      `x takes /COUNT FORMAT SIZE with a count up to ${MAX_NUMBERS}, x d u c, and b h w g; not /${format}.`,
     );
   }
   const size = UNITS[unit];

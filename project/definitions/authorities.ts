@@ -1,7 +1,7 @@
 /**
  * The authorities that a plugin can hold: one row each with its imports and the form of its scope.
  *
- * Input: names and scopes from definitions, lockfiles and command lines. Output: the import namespaces that a grant
+ * In: names and scopes from definitions, lockfiles and command lines. Out: the import namespaces that a grant
  * opens, with signatures and the result of a denied call, and the rules of scopes: the permitted requests, the
  * permitted grants, and when one scope is within another. Only the rows of this table can be linked: `env` and every
  * other namespace are refused.

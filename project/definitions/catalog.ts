@@ -1,7 +1,7 @@
 /**
  * Packages: the register catalog, and the definitions that result from catalog and manifest.
  *
- * Input: the files of a package (an archive or a directory). Output: its manifest and, for each catalog id, the
+ * In: the files of a package (an archive or a directory). Out: its manifest and, for each catalog id, the
  * complete definition with its digest and the entry's bytes; or every finding. The manifest's metadata (name,
  * description, stability, license, repository, engines, platforms) is filled into definitions, which must not
  * contradict it. Catalog ids are exactly the package's module and its subpackages. The catalog is data: reading it runs

@@ -1,7 +1,7 @@
 /**
  * The inspector of components: the imports and exports of their worlds.
  *
- * Input: the bytes of a component. Output: its interfaces, with the functions of each in the notation of WIT and the
+ * In: the bytes of a component. Out: its interfaces, with the functions of each in the notation of WIT and the
  * core types with which modules import them; InspectionError for an invalid component, or one that cannot be a plugin.
  * Loads the decoder and validator of components, and runs no code of the component.
  */

@@ -1,7 +1,7 @@
 /**
  * `configSchema`: the small, closed subset of JSON Schema in which a plugin declares its configuration.
  *
- * Input: a schema from a definition, or a configuration from a lockfile. Output: the violations of either, with
+ * In: a schema from a definition, or a configuration from a lockfile. Out: the violations of either, with
  * pointers. `pattern` is excluded: an author's regular expression would run on users' machines. A schema has at most 64
  * KiB and 8 levels, and every object is closed, so a typo in a configuration is always found.
  */

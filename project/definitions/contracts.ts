@@ -1,7 +1,7 @@
 /**
  * Contracts, bindings, load order and reach.
  *
- * Input: a set of plugins with their definitions and, once made, their bindings. Output: the possible providers of each
+ * In: a set of plugins with their definitions and, once made, their bindings. Out: the possible providers of each
  * contract, the bindings that need no choice, faults of given bindings, the order in which plugins start, and the
  * providers (with their grants) that a plugin can act through. Several candidates always need an explicit choice; the
  * first never wins by default.

@@ -1,7 +1,7 @@
 /**
  * Plugin definitions: their shape, their rules, their canonical form and digest.
  *
- * Input: the `definition` objects of catalogs, registries and lockfiles. Output: violations with pointers, or a
+ * In: the `definition` objects of catalogs, registries and lockfiles. Out: violations with pointers, or a
  * Definition whose digest is the SHA-256 of its RFC 8785 form after set-like arrays are sorted. Definitions are
  * immutable: the same id and version always have the same digest.
  */

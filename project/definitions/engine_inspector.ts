@@ -1,7 +1,7 @@
 /**
  * The decoders and validators as a ModuleInspector.
  *
- * Input: the bytes of a module or component. Output: its imports and exports with types, or its world; InspectionError
+ * In: the bytes of a module or component. Out: its imports and exports with types, or its world; InspectionError
  * for invalid bytes. Loads only the front end, no code generator, and runs no code.
  */
 import { decodeModule } from "@waft/engine/internal/binary/decode";
@@ -45,7 +45,7 @@ export function inspectModule(bytes: Uint8Array): InspectedModule {
   }
 }
 
-/** True if the bytes have the header of a component: layer 1. */
+/** Whether the bytes have the header of a component: layer 1. */
 function isComponent(bytes: Uint8Array): boolean {
   return bytes.length >= 8 && bytes[0] === 0 && bytes[1] === 0x61 && bytes[6] === 1;
 }

@@ -1,7 +1,7 @@
 /**
  * Checks the imports and exports of a module against its definition.
  *
- * Input: a definition and the imports and exports of its module. Output: findings. Every import must be linkable by a
+ * In: a definition and the imports and exports of its module. Out: findings. Every import must be linkable by a
  * requested authority, a consumed contract or the plugin's own namespace, with the exact type. Every request must be
  * used by an import, a hook or a provided namespace, which keeps reviews short. Every provided function must be
  * exported. The world of a component must be the listed one, and each of its imported interfaces must have a row

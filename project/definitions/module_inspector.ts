@@ -1,7 +1,7 @@
 /**
  * The interface through which the project inspects a WebAssembly module or component.
  *
- * Input: the bytes of a plugin's entry. Output: the imports and exports of a module with types in the syntax of the
+ * In: the bytes of a plugin's entry. Out: the imports and exports of a module with types in the syntax of the
  * text format, or the world of a component in the notation of WIT. The decoders and validators provide the
  * implementation; tests use fakes. An inspector throws InspectionError for invalid bytes and never runs code.
  */
@@ -49,9 +49,9 @@ export interface InspectedFunction {
   readonly type?: FunctionType;
   /** The reason why core modules cannot import it; absent if they can. */
   readonly fault?: string;
-  /** True if its values are in the memory of the module that imports it. */
+  /** Whether its values are in the memory of the module that imports it. */
   readonly needsMemory?: boolean;
-  /** True if its result is allocated by `cabi_realloc` of the module that imports it. */
+  /** Whether its result is allocated by `cabi_realloc` of the module that imports it. */
   readonly needsRealloc?: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
  * WASI in groups that a project may remove from its guests.
  *
- * Input: the groups that a lockfile's `guest.wasi` keeps (absent: all). Output: WASI's functions for a guest of that
+ * In: the groups that a lockfile's `guest.wasi` keeps (absent: all). Out: WASI's functions for a guest of that
  * project, and the arguments, variables and directories it may have. C libraries import more than programs use, so a
  * removed function remains importable: of preview 1, it returns "not capable", and a component that calls one ends with
  * an error that names it. A guest may always exit and yield.

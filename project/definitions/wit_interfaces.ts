@@ -2,7 +2,7 @@
  * The interfaces of WIT that component plugins can import from the host: one row each with the authorities that open
  * it.
  *
- * Input: the name of an import or export of a world. Output: its row, or the reason for having none. Only the rows of
+ * In: the name of an import or export of a world. Out: its row, or the reason for having none. Only the rows of
  * this table can be linked, in the versions that waft implements. An interface without authorities carries values only:
  * its functions act on resources that other rows have opened.
  */

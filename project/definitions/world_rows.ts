@@ -2,7 +2,7 @@
  * The world of a component plugin for reviews: each import and export in the notation of WIT, beside the authorities
  * that open it.
  *
- * Input: a definition. Output: rows in code-unit order, imports first; for two definitions, the imports that are new.
+ * In: a definition. Out: rows in code-unit order, imports first; for two definitions, the imports that are new.
  * The definition's world is that of the component (link_check.ts).
  */
 import type { DefinedWorld, Definition } from "./definition.ts";

@@ -1,7 +1,7 @@
 /**
  * The authority that a lockfile gives, plugin by plugin, as digests that a user can accept.
  *
- * Input: the packages, plugins and guest bindings of a lockfile. Output: one row per plugin that has a grant or acts
+ * In: the packages, plugins and guest bindings of a lockfile. Out: one row per plugin that has a grant or acts
  * through a provider that has one, with a digest over its code and everything that decides its authority. Invariant:
  * two lockfiles give a plugin the same digest exactly when the same module acts with the same grants, providers and
  * callers. Configuration is left out: it changes a plugin's behaviour only within its grants. Plugins without authority

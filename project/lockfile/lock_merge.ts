@@ -1,7 +1,7 @@
 /**
  * Salvages the usable part of an invalid lockfile: one with conflict markers, edits or damage.
  *
- * Input: the file's text and the findings of the strict parse. Output: the entries that are valid individually (digest,
+ * In: the file's text and the findings of the strict parse. Out: the entries that are valid individually (digest,
  * seal and shape), marked as reviewed only when their review digest still holds. Between the two sides of a merge,
  * equal entries are kept and differing entries are left to be resolved again. Grants are never merged: where they
  * differ, the user reviews them again. Only `waft add` uses this file; everything that runs plugins reads strictly.

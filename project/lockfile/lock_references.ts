@@ -1,7 +1,7 @@
 /**
  * The lockfile's references: class "reference" of the strict parse.
  *
- * Input: a lockfile with valid shape and values. Output: findings for dangling references, unreferenced entries,
+ * In: a lockfile with valid shape and values. Out: findings for dangling references, unreferenced entries,
  * unsatisfied ranges, bindings to the wrong provider, and cycles.
  */
 import { guestMismatch, loadOrder, mismatch, providedAs } from "../definitions/contracts.ts";

@@ -1,7 +1,7 @@
 /**
  * Findings of the lockfile's strict parse, collected with their places.
  *
- * Input: codes, pointers and sentences of the stages of lockfile.ts. Output: diagnostics, at most a thousand.
+ * In: codes, pointers and sentences of the stages of lockfile.ts. Out: diagnostics, at most a thousand.
  */
 import { type Diagnostic, stepInto } from "../base/diagnostic.ts";
 import type { JsonDocument } from "../base/json_read.ts";

@@ -1,7 +1,7 @@
 /**
  * Serializes a lockfile. Invariant: equal lockfiles give identical bytes.
  *
- * Input: a Lockfile. Output: UTF-8 text with the format's own keys in a fixed order, maps in UTF-16 code-unit order,
+ * In: a Lockfile. Out: UTF-8 text with the format's own keys in a fixed order, maps in UTF-16 code-unit order,
  * set-like arrays sorted, 2 spaces, LF, one final newline. JSON.stringify puts keys that look like integers first, so
  * the printer is written here. Sealing happens here too: a written lockfile always carries correct digests, reviews and
  * seals.

@@ -1,7 +1,7 @@
 /**
  * `waft-lock.json` v1: the strict parse. This header defines the format.
  *
- * Input: the file's bytes and, if present, the manifest. Output: a Lockfile in which every reference holds, every
+ * In: the file's bytes and, if present, the manifest. Out: a Lockfile in which every reference holds, every
  * digest, seal and review is correct, and every grant is within its request; or all findings of the first class that
  * fails, in this order: reading (too-large, encoding, conflict-markers, syntax) · duplicate-key, unknown-key · version
  * · type, value · reference · digest · grant · config · stale · review. White space and key order carry no meaning. The

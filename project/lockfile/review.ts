@@ -1,7 +1,7 @@
 /**
  * The scope of a review as a digest, and the changes since a review.
  *
- * Input: a plugin with its grants and reach. Output: the `review` digest that the lockfile pins, the `seal` digests,
+ * In: a plugin with its grants and reach. Out: the `review` digest that the lockfile pins, the `seal` digests,
  * and the reasons for a new review. The digest is not keyed: it detects drift and hand edits, and anyone who can write
  * the lockfile can compute it. At run time the record on this machine decides (packages/trust_store.ts).
  */

@@ -1,7 +1,7 @@
 /**
  * The manifest `waft.json`: strict reading that reports all violations at once, each with its position and a remedy.
  *
- * Input: the file's bytes. Output: a Manifest that satisfies schema.json (the specification's "Manifest", "Settings",
+ * In: the file's bytes. Out: a Manifest that satisfies schema.json (the specification's "Manifest", "Settings",
  * "Package"), or all findings. ajv checks against schema.json. Its load time would be noticeable in every `waft run`,
  * so a manifest without `package` that waft's own walker accepts skips it (a test shows that the walker accepts nothing
  * that ajv refuses). Beyond the schema, ranges and versions must be valid, and the two names of one switch must not

@@ -1,7 +1,7 @@
 /**
  * Edits `waft.json` in place and changes only the affected lines.
  *
- * Input: the text of a valid manifest. Output: the text with one requirement set or removed; indentation, line ends,
+ * In: the text of a valid manifest. Out: the text with one requirement set or removed; indentation, line ends,
  * order and the final newline are preserved. A new key is inserted in code-unit order if the present keys are in that
  * order, else at the end.
  */

@@ -1,7 +1,7 @@
 /**
  * Package archives: gzip of ustar, read and written in memory only.
  *
- * Input: untrusted bytes. Output: a map from path to bytes, or one finding that describes the fault; nothing is ever
+ * In: untrusted bytes. Out: a map from path to bytes, or one finding that describes the fault; nothing is ever
  * unpacked to disk. Only plain files with portable names are accepted: no links, devices, PAX or GNU extensions,
  * absolute or climbing paths, or names that collide on some file system. Every size is bounded before memory is
  * allocated. Writing is canonical: sorted names, mode 0644, no times, no owners.

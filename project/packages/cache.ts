@@ -1,7 +1,7 @@
 /**
  * The content-addressed blob cache: `blobs/sha256/<hex>`, shared by all projects.
  *
- * Input: digests and bytes. Output: bytes whose digest is checked on every read; a damaged blob is dropped and counts
+ * In: digests and bytes. Out: bytes whose digest is checked on every read; a damaged blob is dropped and counts
  * as absent. Writes go through a temporary name, so a killed process leaves no file that could be mistaken for a blob.
  */
 import { dirname } from "node:path";

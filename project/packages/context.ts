@@ -1,7 +1,7 @@
 /**
  * The context of every operation: the project's root, the machine's configuration, the sources of packages.
  *
- * Input: the flags of a command (or a test's choices). Output: one immutable context. Operations print nothing and read
+ * In: the flags of a command (or a test's choices). Out: one immutable context. Operations print nothing and read
  * no other environment.
  */
 import { fail, ProjectError } from "../base/diagnostic.ts";
@@ -27,7 +27,7 @@ export interface OpsContext {
   readonly machine: MachineConfig;
   /** @internal */
   readonly cache: BlobCache;
-  /** True if the network must not be used. */
+  /** Whether the network must not be used. */
   readonly offline: boolean;
   /** Versions of the host's engines, for `engines` ranges. */
   readonly engines: { readonly [name: string]: string };

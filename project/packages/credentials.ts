@@ -1,7 +1,7 @@
 /**
  * Registry tokens on this machine: `waft login` stores them and publishing uses them.
  *
- * Input: a registry's address. Output: its token; changes on disk. The tokens are in `credentials.json` of the
+ * In: a registry's address. Out: its token; changes on disk. The tokens are in `credentials.json` of the
  * machine's configuration, readable and writable by its owner only; a file that others can read, write or replace is
  * refused. `WAFT_TOKEN` takes precedence.
  */

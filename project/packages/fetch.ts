@@ -1,7 +1,7 @@
 /**
  * From a release to an opened package, every byte of it verified.
  *
- * Input: a release and its source. Output: the package with its definitions and entries. The archive comes from the
+ * In: a release and its source. Out: the package with its definitions and entries. The archive comes from the
  * cache or the source. Its size and digest must match the release, and the definitions inside must have the digests
  * that the index promised. A difference is an integrity failure (exit 5), never a warning.
  */

@@ -1,7 +1,7 @@
 /**
  * Locked versions that were yanked according to the registry's last answer.
  *
- * Input: a lockfile and the indexes that earlier commands cached. Output: a warning per yanked version. Uses no
+ * In: a lockfile and the indexes that earlier commands cached. Out: a warning per yanked version. Uses no
  * network, and reports nothing for packages that were never looked up.
  */
 import { type Diagnostic, ProjectError } from "../base/diagnostic.ts";

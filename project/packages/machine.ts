@@ -2,7 +2,7 @@
  * The machine's configuration and policy: the registry for each id prefix, the directories and variables of projects'
  * guests, and the authorities that are never granted here.
  *
- * Input: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Output:
+ * In: `config.json` and `policy.json` in the machine's configuration directory, both optional and strict. Output:
  * one MachineConfig. Files that other users could have written or replaced are refused. A policy can only narrow: it
  * overrides the grants of every lockfile. A prefix mapped to a registry never consults another one, so the public
  * registry cannot answer for private ids.

@@ -1,7 +1,7 @@
 /**
  * The form of a registry's answers.
  *
- * Input: untrusted bytes and the schema of an answer. Output: the value, or a finding with the address. Repeated keys
+ * In: untrusted bytes and the schema of an answer. Out: the value, or a finding with the address. Repeated keys
  * are refused, because programs disagree about which one counts.
  */
 import { fail } from "../base/diagnostic.ts";

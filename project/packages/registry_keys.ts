@@ -1,7 +1,7 @@
 /**
  * The signing keys of a registry: keys named in the machine's configuration, else keys trusted on first use.
  *
- * Input: a registry's answers. Output: the public key of a name, or a ProjectError (exit 5). Keys trusted on first use
+ * In: a registry's answers. Out: the public key of a name, or a ProjectError (exit 5). Keys trusted on first use
  * are pinned in `registry-keys.json` of the machine's configuration; afterwards a key is added only if a known key
  * endorsed it. Control of a registry's address without its key is therefore not enough to offer a new release.
  */

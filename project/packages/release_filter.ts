@@ -1,7 +1,7 @@
 /**
  * Filters the releases of a plugin to the eligible ones, in order of preference.
  *
- * Input: the releases of one id, in any order, and the request. Output: candidates, the locked one first and then from
+ * In: the releases of one id, in any order, and the request. Out: candidates, the locked one first and then from
  * the highest down, and the skipped releases with the reason shown to the user. Filters in order: yanked, engines and
  * platforms, release age. A locked release is subject only to the engine and platform filter.
  */

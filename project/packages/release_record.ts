@@ -1,7 +1,7 @@
 /**
  * Release records, signing keys, and signature verification.
  *
- * Input: a record as a registry serves it, a signature, a public key (raw, base64). Output: true or false; nothing here
+ * In: a record as a registry serves it, a signature, a public key (raw, base64). Out: true or false; nothing here
  * throws for hostile text. A record is signed with Ed25519 over its canonical form (RFC 8785). A replacement key is
  * endorsed by its predecessor with the same kind of signature, over a statement that cannot be mistaken for a record.
  */
@@ -25,7 +25,7 @@ export function recordBytes(record: ReleaseRecord): Uint8Array {
   return new TextEncoder().encode(jcs(record));
 }
 
-/** The bytes that a key signs to say which key comes after it. */
+/** The payload that a key signs when it is replaced: an endorsement of its successor. */
 export function endorsementBytes(publicKey: string): Uint8Array {
   return new TextEncoder().encode(jcs({ purpose: "waft registry key", publicKey }));
 }

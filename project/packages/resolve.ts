@@ -1,7 +1,7 @@
 /**
  * The resolver: selects one version for each plugin that is required directly or transitively.
  *
- * Input: the project's requirements, the locked versions, and releases from a provider, in any order. Output: the
+ * In: the project's requirements, the locked versions, and releases from a provider, in any order. Out: the
  * chosen releases with the skipped ones and the reasons, or a derivation of the conflict (resolve_errors.ts turns it
  * into text). Ids are decided in code-unit order among those required so far; the locked version is tried first, then
  * the highest. The result is the first solution in that order, independent of the order of the answers. Plugins of one

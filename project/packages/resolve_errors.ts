@@ -1,7 +1,7 @@
 /**
  * Explains resolution conflicts: requirers and ranges, skipped releases, and the lines of the manifest to change.
  *
- * Input: the facts of a failed search. Output: a ProjectError whose details name each requirer and its range. Its help
+ * In: the facts of a failed search. Out: a ProjectError whose details name each requirer and its range. Its help
  * names the smallest set of requirements that, when widened, leads to a solution; it is found by solving again, for up
  * to three lines. A resolution cannot be forced, so no such option is offered.
  */

@@ -1,7 +1,7 @@
 /**
  * Sources of packages: the interface of registries and directories, and the shape of their answers about a release.
  *
- * Input: plugin ids. Output: releases for the resolver, and the bytes of an archive whose digest the caller checks. No
+ * In: plugin ids. Out: releases for the resolver, and the bytes of an archive whose digest the caller checks. No
  * source is trusted: the shape of its answers is checked here, and its bytes against digests by packages/fetch.ts.
  */
 import { closedMap, record, SHARED_DEFINITIONS } from "../definitions/definition.ts";

@@ -1,7 +1,7 @@
 /**
  * A package in a directory of the project, for development.
  *
- * Input: a directory that holds a plugin's `waft.json` and register catalog. Output: one release with exactly the files
+ * In: a directory that holds a plugin's `waft.json` and register catalog. Out: one release with exactly the files
  * that publishing would ship, so development runs the published content. The lockfile pins the digest of their
  * canonical tar, which is the same on every host, unlike compressed output. A change of the plugin makes the lockfile
  * differ until the next `waft add`.

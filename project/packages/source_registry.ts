@@ -4,7 +4,7 @@
  * {registry}/api/blobs/sha256/{hex}`, `POST {registry}/api/packages/{name}/installs`, `GET
  * {registry}/api/contracts/{id}@{major}/providers`.
  *
- * Input: ids and digests. Output: checked releases and bytes. Every answer is bounded in size and time, must have its
+ * In: ids and digests. Out: checked releases and bytes. Every answer is bounded in size and time, must have its
  * content type, and is checked for shape; redirects are followed on the same origin only. Answers are cached with their
  * ETag, so an unchanged index costs one small round trip, and `--offline` can resolve from the last answers.
  */

@@ -2,8 +2,8 @@
  * The record of accepted grants on this machine: for each project directory, the plugins with authority and their
  * digests.
  *
- * Input: a project's root, its holders of authority (held_authority.ts), and the groups of WASI that its guests may
- * use. Output: the holders and groups that no record covers; records on disk. Groups are covered until a record names
+ * In: a project's root, its holders of authority (held_authority.ts), and the groups of WASI that its guests may
+ * use. Out: the holders and groups that no record covers; records on disk. Groups are covered until a record names
  * those that were accepted: a project without a lockfile allows all of them. Each project has one file below `trust/`
  * in the machine's state directory, named for the SHA-256 of its real path, readable and writable by its owner only.
  * Invariant: a record holds the last decision and nothing older, so a lockfile accepted earlier does not become valid

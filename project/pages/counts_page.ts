@@ -14,7 +14,7 @@ export interface CountTable {
 }
 
 /** Rows of a table in the page. */
-const MOST_ROWS = 2000;
+const MAX_ROWS = 2000;
 
 /** Hides the rows whose name lacks the searched text. */
 const SCRIPT = String.raw`"use strict";
@@ -52,13 +52,13 @@ ${tables.map(tableHtml).join("\n")}
 }
 
 function tableHtml({ title, columns, rows }: CountTable): string {
-  const left = rows.length - MOST_ROWS;
+  const left = rows.length - MAX_ROWS;
   const more = left > 0 ? `<p class="quiet">and ${left} more</p>` : "";
   const heads = columns.map((text, k) => `<th scope="col"${classOf(columns, k, "")}>${escapeMarkup(text)}</th>`);
   return `<h2>${escapeMarkup(title)}</h2>
 <div class="scroll" tabindex="0" role="region" aria-label="${escapeMarkup(title)}"><table>
 <thead><tr>${heads.join("")}</tr></thead>
-<tbody>${rows.slice(0, MOST_ROWS).map((row) => rowHtml(row)).join("")}</tbody></table></div>${more}`;
+<tbody>${rows.slice(0, MAX_ROWS).map((row) => rowHtml(row)).join("")}</tbody></table></div>${more}`;
 }
 
 function rowHtml(row: readonly string[]): string {

@@ -9,7 +9,7 @@ export const FLAME_SCRIPT = String.raw`"use strict";
 const byId = (id) => document.getElementById(id);
 const { frames, nodes, functions, interval } = JSON.parse(byId("profile").textContent);
 const ROW = 22;
-const LEAST_PIXELS = 2;
+const MIN_PIXELS = 2;
 // Nodes are [frame, parent, own samples]; parents come first.
 const tree = nodes.map(([frame, parent, self]) => ({ frame, parent, self, total: self, children: [], depth: 0 }));
 for (let k = tree.length - 1; k > 0; k--) tree[tree[k].parent].total += tree[k].total;
@@ -73,7 +73,7 @@ function draw() {
     let at = left;
     for (const child of tree[k].children) {
       const part = size * tree[child].total / tree[k].total;
-      if (part >= LEAST_PIXELS) waiting.push([child, at, part]);
+      if (part >= MIN_PIXELS) waiting.push([child, at, part]);
       at += part;
     }
   }

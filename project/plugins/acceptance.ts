@@ -1,7 +1,7 @@
 /**
  * The grants of a lockfile as text for acceptance, and the error that refuses to run unaccepted grants.
  *
- * Input: a lockfile, or plugins with authority that no record of this machine covers. Output: lines that show every
+ * In: a lockfile, or plugins with authority that no record of this machine covers. Out: lines that show every
  * grant in full, and a finding with the command that accepts them. Invariant: a scope is never shortened, and text from
  * the lockfile cannot forge or hide a line.
  */

@@ -1,7 +1,7 @@
 /**
  * `waft:caller@1`: the caller's exported memory, named exports of the caller, and its identity.
  *
- * Input: a plugin and its grants. Output: its functions. Every copy is checked against the current sizes of both
+ * In: a plugin and its grants. Out: its functions. Every copy is checked against the current sizes of both
  * memories; an out-of-bounds copy transfers nothing. The caller's addresses are 64 bits wide and unsigned.
  */
 import { STATUS } from "../definitions/authorities.ts";

@@ -1,7 +1,7 @@
 /**
  * `waft:caller@1 memory`: the current caller's exported memory as memory 0 of a plugin.
  *
- * Input: the type with which a plugin imports the memory, its instance, and each call into it. Output: nothing. While a
+ * In: the type with which a plugin imports the memory, its instance, and each call into it. Out: nothing. While a
  * call runs, memory 0 of the instance is the memory that the caller exports as `memory`. While no call runs, or if the
  * caller exports none, it is an empty memory, so every access is out of bounds. Calls nest; each return and each trap
  * restores the previous memory, so the memory never changes within one activation. Invariant: code compiled for guard

@@ -1,7 +1,7 @@
 /**
  * The imports of a component plugin: WASI 0.2 narrowed to the plugin's grants, and `waft:plugin/self`.
  *
- * Input: a node with the link table. Output: imports for `Component.instantiate`, for the linked interfaces alone.
+ * In: a node with the link table. Out: imports for `Component.instantiate`, for the linked interfaces alone.
  * Invariants: a file, stream, variable, clock or host is reachable only with the scope of a grant; a clock or random
  * bytes that are denied trap, all else that is denied fails as WASI says; the project's protected files are never
  * changed.

@@ -2,7 +2,7 @@
  * A plugin that is a component, as the rest of the plugin host sees it. Types only: the code behind them
  * (component_plugin.ts) is loaded for projects with components.
  *
- * Input: the engine, a plugin's bytes, its links. Output: instances whose functions take and return values in their
+ * In: the engine, a plugin's bytes, its links. Out: instances whose functions take and return values in their
  * form in JavaScript, a `result` as `{ tag, val }`, and functions between them and other callers. Invariant: an
  * interface is linked for a link of the table only, with the grants of that link.
  */

@@ -1,7 +1,7 @@
 /**
  * Plugins that are components: their code, their imports and their calls.
  *
- * Input: a component, and its node with the link table. Output: instances for a graph (node.ts). Invariants: memories
+ * In: a component, and its node with the link table. Out: instances for a graph (node.ts). Invariants: memories
  * and tables of all core instances together have at most the plugin's limits; an exit of the component is a trap of the
  * plugin; the error case of a `result` is a value, and does not end the graph.
  */

@@ -1,7 +1,7 @@
 /**
  * Attributes errors to plugins: an error that leaves a plugin names the plugin where it happened.
  *
- * Input: the exception of a call into a plugin. Output: a trap with the plugin's name, unless the guest, or a plugin
+ * In: the exception of a call into a plugin. Out: a trap with the plugin's name, unless the guest, or a plugin
  * further in, caused it. Invariant: no error that leaves a plugin can be caught by WebAssembly code, and an exit of the
  * guest passes through unchanged.
  */

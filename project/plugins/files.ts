@@ -1,8 +1,8 @@
 /**
  * `waft:fs@1`: files beneath the directories that a review bound to a plugin's roots.
  *
- * Input: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory).
- * Output: its functions. A plugin's path begins with a root; the longest granted root that matches is used, and the
+ * In: a plugin and its grants (`{ "/store": "./data" }`: the plugin's name for a root, and the host's directory).
+ * Out: its functions. A plugin's path begins with a root; the longest granted root that matches is used, and the
  * engine's resolver resolves the rest: no `..`, no absolute link and no race leads out. A root is exactly the directory
  * whose path was accepted: no symbolic link is followed on the way to it (open_root.ts), and it is not opened again.
  * The project's protected files (protected_paths.ts) and the directories of Git are never changed. Only the roots stay

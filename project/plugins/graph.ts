@@ -1,7 +1,7 @@
 /**
  * A guest instance graph: one guest with its plugins. Every call into a plugin goes through here.
  *
- * Input: plugin nodes, instantiated in start order, and a guest. Output: calls of guest exports, with hooks; traps that
+ * In: plugin nodes, instantiated in start order, and a guest. Out: calls of guest exports, with hooks; traps that
  * name the plugin in which they happened. Invariants: a call leaves a plugin's stack of callers as it found it, however
  * the call ends; after a failure inside a plugin no code of the graph runs again, since its state may be half updated;
  * no error that leaves a plugin can be caught by WebAssembly code.

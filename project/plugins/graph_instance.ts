@@ -1,7 +1,7 @@
 /**
  * Instances as a graph calls them: of plugins and of the guest, of modules and of components.
  *
- * Input: an instance of a module. Output: one interface to both forms. Invariant: a function has one name in a graph,
+ * In: an instance of a module. Out: one interface to both forms. Invariant: a function has one name in a graph,
  * which does not depend on the form of its plugin.
  */
 import type { Context, Instance } from "@waft/engine";
@@ -22,7 +22,7 @@ export interface CalledInstance {
  * `<contract>@<major>#<function>`.
  */
 export interface GraphInstance extends CalledInstance {
-  /** True if it exports the function. */
+  /** Whether it exports the function. */
   has(name: string): boolean;
   /** An exported function, for calls that do not wait. */
   function(name: string): Callable;

@@ -1,7 +1,7 @@
 /**
  * Turns link-table entries into functions: maps each namespace to its function group, and each status to its result.
  *
- * Input: one plugin of a graph and its links. Output: a function for each link that the host serves. Invariant of the
+ * In: one plugin of a graph and its links. Out: a function for each link that the host serves. Invariant of the
  * sandbox: a function is created only for a link whose target permits it, with that target's scopes. Functions that
  * return a count return the negated status, the others the status itself (authorities.ts, column "denied").
  */

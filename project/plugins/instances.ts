@@ -1,7 +1,7 @@
 /**
  * `waft:instance@1`: child instances that a plugin creates from modules in its own memory.
  *
- * Input: a plugin and its grant (maximum number of instances, maximum bytes of memory). Output: its functions. A child
+ * In: a plugin and its grant (maximum number of instances, maximum bytes of memory). Out: its functions. A child
  * imports nothing, so it reaches nothing. Every instance gets an equal share of the granted memory, so no order of
  * growth exceeds the total. A trap in a child becomes a status for the plugin, and ends only that child.
  */

@@ -1,7 +1,7 @@
 /**
  * Loads and checks everything needed to run a guest with the project's plugins. Runs no guest or plugin code.
  *
- * Input: a project. Output: plugins in start order with their module's bytes, link tables and configuration, and the
+ * In: a project. Out: plugins in start order with their module's bytes, link tables and configuration, and the
  * guest's plugin namespaces; or every reason to refuse: any finding of the strict parse, a missing lockfile, grants
  * that the user of this machine never accepted, an artifact or module that differs from the locked one, an engine,
  * platform or policy that does not fit, a required authority that is denied, an import without a link. Uses no network

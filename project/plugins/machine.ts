@@ -2,7 +2,7 @@
  * A plugin's access to the guest's command line and the machine: arguments, named variables, clocks, random bytes,
  * standard streams.
  *
- * Input: a plugin and its grants. Output: the functions of `waft:guest@1`, `waft:clock-wall@1`,
+ * In: a plugin and its grants. Out: the functions of `waft:guest@1`, `waft:clock-wall@1`,
  * `waft:clock-monotonic@1`, `waft:random@1` and `waft:stdio@1`. Scopes narrow: variables by name, clocks by resolution,
  * streams by name.
  */

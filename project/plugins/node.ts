@@ -1,7 +1,7 @@
 /**
  * A plugin inside a guest instance graph, as its host functions see it.
  *
- * Input: a loaded plugin and its graph. Output: the plugin's own memory with every range checked, its current caller,
+ * In: a loaded plugin and its graph. Out: the plugin's own memory with every range checked, its current caller,
  * and the resources to release when the graph ends. Invariant: host functions reach only the plugin's first defined
  * memory, and reach the caller only through `callers`.
  */

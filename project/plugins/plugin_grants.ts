@@ -2,8 +2,8 @@
  * From grants and bindings to link tables: the link target of each import of a plugin, and of each plugin namespace of
  * a guest.
  *
- * Input: a locked plugin (definition, grants, denials, bindings), the imports of its module or component, and the
- * machine's policy. Output: one entry per import with its link target and scope, or a finding for an import without a
+ * In: a locked plugin (definition, grants, denials, bindings), the imports of its module or component, and the
+ * machine's policy. Out: one entry per import with its link target and scope, or a finding for an import without a
  * link. Pure: plugin_host.ts turns entries into functions. The sandbox depends on this invariant: an import without an
  * entry is a link error before any code runs, and entries come only from this table.
  */

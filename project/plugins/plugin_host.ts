@@ -1,7 +1,7 @@
 /**
  * Runs guests with the plugins of a project: compiles the plugins once and links exactly the link table.
  *
- * Input: a LoadedProject (load.ts) and an engine. Output: one InstanceGraph per guest, with separate plugin instances.
+ * In: a LoadedProject (load.ts) and an engine. Out: one InstanceGraph per guest, with separate plugin instances.
  * Order: every link of plugins and guest is checked; plugins are instantiated in start order; `init` runs; the guest is
  * instantiated. The sandbox depends on this invariant: before any code runs, every import of every module has its entry
  * in the table, and an import value is made from that entry alone.

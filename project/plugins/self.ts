@@ -1,7 +1,7 @@
 /**
  * `waft:self@1`, always linked: configuration, log and abort; and `waft:hooks@1`: the subject of a running hook.
  *
- * Input: a plugin. Output: its functions. Each log call writes one line on the host's side, truncated and with hostile
+ * In: a plugin. Out: its functions. Each log call writes one line on the host's side, truncated and with hostile
  * characters escaped, so no plugin can forge another plugin's line.
  */
 import { TrapError } from "@waft/engine";

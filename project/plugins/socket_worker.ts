@@ -2,8 +2,8 @@
  * The thread that holds the plugins' sockets: sockets are asynchronous, and a synchronous call needs its answer at
  * once.
  *
- * Input: one request at a time by message; the requesting thread blocks at the reply cell, or waits for a message.
- * Output: a handle, a count or a negated status there, bytes in the shared buffer. Whether a connection may be made is
+ * In: one request at a time by message; the requesting thread blocks at the reply cell, or waits for a message.
+ * Out: a handle, a count or a negated status there, bytes in the shared buffer. Whether a connection may be made is
  * a decision of NetworkGrants, as for components: they read the scopes and resolve the name, and the address that they
  * return is the one connected to. A socket stops reading when enough received data is pending, so a sender cannot fill
  * memory. Started by sockets.ts.

@@ -1,7 +1,7 @@
 /**
  * `waft:net@1`: TCP and TLS connections to granted hosts, and listeners on granted addresses.
  *
- * Input: a plugin and its grants (`name:port`, read as those of components). Output: its functions, which return
+ * In: a plugin and its grants (`name:port`, read as those of components). Out: its functions, which return
  * promises in asynchronous calls and block in others, until the deadline of the call: a separate thread holds the
  * sockets (socket_worker.ts), and ends with a wait that the deadline has cut. Handles belong to one plugin of one
  * graph; every wait is bounded. The thread checks the grants.

@@ -1,7 +1,7 @@
 /**
  * The system calls of the host functions of plugins, under the limits of the running call.
  *
- * Input: descriptors, and addresses in a plugin's memory. Output: bytes moved. Invariant: whatever a host function does
+ * In: descriptors, and addresses in a plugin's memory. Out: bytes moved. Invariant: whatever a host function does
  * in proportion to its arguments costs fuel, and its work and its waits end at the limits of the call (waits.ts).
  */
 import { currentHost } from "@waft/engine/internal/host/current";

@@ -2,7 +2,7 @@
  * Values in a plugin's memory: the encoding of arguments and results of `waft:caller@1 call` and `waft:instance@1
  * call`.
  *
- * Input: cells of 8 bytes, little endian: an i32 or f32 in the low half, an i64 or f64 whole. Output: JavaScript values
+ * In: cells of 8 bytes, little endian: an i32 or f32 in the low half, an i64 or f64 whole. Out: JavaScript values
  * for the engine, and back. Other types cannot be passed: status "invalid".
  */
 import { F32, F64, I32, I64 } from "@waft/engine/internal/wasm/types";

@@ -1,7 +1,7 @@
 /**
  * Passes the limits of an asynchronous call to the plugin calls nested in it.
  *
- * Input: the context of the outermost call. Output: contexts for the nested calls: the same deadline, as a point in
+ * In: the context of the outermost call. Out: contexts for the nested calls: the same deadline, as a point in
  * time, the same signal, and the remaining fuel. The engine charges a nested call that does not wait to the outer call.
  * Fuel that a nested call uses after it has waited is charged to that call alone, so this file records it; it counts
  * for the next call into a plugin and in the fuel left at the end.

@@ -1,7 +1,7 @@
 /**
  * Downloads from a release site: the index, and artifacts of any size.
  *
- * Input: a site's address, trusted keys. Output: a verified index, or the path of a file with the size and SHA-256 that
+ * In: a site's address, trusted keys. Out: a verified index, or the path of a file with the size and SHA-256 that
  * the index gives. Redirects stay on the site; every answer is bounded in size, and must not be slower than some
  * hundred bytes a second. An interrupted download is kept under its digest and continued by the next attempt; a file
  * with the wrong content is deleted.
@@ -37,7 +37,7 @@ export interface ReleaseSite {
   readonly paths: MachinePaths;
   readonly fetch?: typeof globalThis.fetch;
   readonly now?: () => number;
-  /** The time that an answer has to begin, and then for each {@link LEAST_BYTES} of it. */
+  /** The time that an answer has to begin, and then for each {@link MIN_BYTES} of it. */
   readonly idleMs?: number;
   /** Told how far a download is. */
   readonly onProgress?: (done: number, total: number) => void;
@@ -46,7 +46,7 @@ export interface ReleaseSite {
 const MAX_REDIRECTS = 3;
 const ATTEMPTS = 3;
 /** The bytes that prolong a transfer: a site that sends single bytes must not hold a command for ever. */
-const LEAST_BYTES = 8 << 10;
+const MIN_BYTES = 8 << 10;
 
 /** A release site's address in canonical form. */
 export function checkReleaseBase(text: string): string {
@@ -164,7 +164,7 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
             try {
               for await (const chunk of body) {
                 since += chunk.length;
-                if (since >= LEAST_BYTES) {
+                if (since >= MIN_BYTES) {
                   again();
                   since = 0;
                 }

@@ -1,7 +1,7 @@
 /**
  * The release index: the releases, the targets of the channels, and the files of each release.
  *
- * Input: the untrusted bytes of `releases/index.json` and of its signature file. Output: a verified ReleaseIndex, or a
+ * In: the untrusted bytes of `releases/index.json` and of its signature file. Out: a verified ReleaseIndex, or a
  * ProjectError. Order of the checks: first the signatures over the exact bytes (a threshold of the trusted keys), then
  * the strict parse, then freshness: `sequence` never falls and `expires` has not passed, so an old index cannot be
  * replayed. Files are named relative to the index's own site, so an index cannot redirect to another site.

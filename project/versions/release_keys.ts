@@ -1,8 +1,8 @@
 /**
  * The keys that this waft trusts for release indexes.
  *
- * Input: `release-keys.json` beside the program (every bundle has one, so trust in a release extends to the keys it
- * names), or the file that WAFT_RELEASE_KEYS names, for mirrors and for running from source. Output: the keys, or a
+ * In: `release-keys.json` beside the program (every bundle has one, so trust in a release extends to the keys it
+ * names), or the file that WAFT_RELEASE_KEYS names, for mirrors and for running from source. Out: the keys, or a
  * ProjectError if there are none: an index is never used unverified. Keys are rotated by a release that names new keys
  * and is still signed by old ones.
  */

@@ -1,7 +1,7 @@
 /**
  * The installed versions on this machine, the active version, and their atomic changes.
  *
- * Input: the machine's directories. Output: receipts, the active version, staged directories that become versions by
+ * In: the machine's directories. Out: receipts, the active version, staged directories that become versions by
  * one rename. A directory without a receipt is not an installed version, whatever it contains. `state/active.json` is a
  * single line, because the launcher in sh reads it too (installer/launcher.sh). All changes are made under one lock;
  * the next process removes the leftovers of a killed one.

@@ -24,7 +24,7 @@ interface FoundSection<P extends IndexedPage> {
 /** Words that say nothing about a section, unless a query has no others. */
 const STOP_WORDS = new Set("a an and are can do does for from how i in is it my of on or the to what with".split(" "));
 const WORDS = /[\p{L}\p{N}]+/gu;
-const LEAST_STEM = 4;
+const MIN_STEM = 4;
 const LONGEST_WORD = 40;
 const MAX_WORDS = 10;
 /** With fewer sections that have all words, those that have some are added. */
@@ -34,7 +34,7 @@ const ENOUGH = 5;
 function stemOf(word: string): string {
   const lower = word.toLowerCase().slice(0, LONGEST_WORD);
   const stem = lower.replace(/(?:ing|ed|es|s)$/, "");
-  return (stem.length >= LEAST_STEM ? stem : lower).replace(/(?<=.{4})e$/, "");
+  return (stem.length >= MIN_STEM ? stem : lower).replace(/(?<=.{4})e$/, "");
 }
 
 function wordsOf(text: string): string[] {

@@ -67,7 +67,7 @@ class Connection implements Queries {
   #client: Client | undefined;
   /** Number of losses; a transaction does not survive one. */
   losses = 0;
-  /** True if a transaction may still be open on it. */
+  /** Whether a transaction may still be open on it. */
   unclean = false;
 
   constructor(url: string, schema: string | undefined) {

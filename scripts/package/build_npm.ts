@@ -163,7 +163,7 @@ function manifestOf(files: Files): NpmManifest {
   return JSON.parse(new TextDecoder().decode(bytes)) as NpmManifest;
 }
 
-/** True if every export names its declarations. */
+/** Whether every export names its declarations. */
 function exportsTypes(exports: Record<string, unknown>): boolean {
   return Object.values(exports).every((value) => typeof value === "object" && value !== null && "types" in value);
 }

@@ -6,7 +6,7 @@
 import type { AnyNode, CallExpression, Class, Function as FunctionNode, MethodDefinition } from "acorn";
 
 /** Minimum length of a constructor's text: the constructor that calls the function has to be compiled as well. */
-const LEAST_CONSTRUCTOR = 200;
+const MIN_CONSTRUCTOR = 200;
 
 /** The outlined members of a class body. */
 export interface Outlines {
@@ -93,7 +93,7 @@ export function outlinesOf(
     if (kind === "constructor") {
       const canMove = !superClass && !value.params.some(({ type }) => type === "RestElement") &&
         !returnsValue(value.body);
-      if (canMove && member.end - member.start >= LEAST_CONSTRUCTOR) variables.set(member, variable("constructor"));
+      if (canMove && member.end - member.start >= MIN_CONSTRUCTOR) variables.set(member, variable("constructor"));
     } else if (kind === "method" && key.type === "PrivateIdentifier" && !otherUses.has(key.name)) {
       variables.set(member, variable(key.name));
     }

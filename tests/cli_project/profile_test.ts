@@ -200,7 +200,12 @@ profileTest(
       ["leaf", 1234],
       ["_start", 1],
     ]);
-    assert.deepEqual([loops[0].turns, allocations[0].objects, growth[0].calls, growth[0].pages], [1234, 1234, 1234, 3]);
+    assert.deepEqual([loops[0].iterations, allocations[0].objects, growth[0].calls, growth[0].pages], [
+      1234,
+      1234,
+      1234,
+      3,
+    ]);
     const called = hostCalls.map(({ name, calls }: { name: string; calls: number }) => `${name} ${calls}`);
     assert.deepEqual(called.sort(), ["proc_exit 1", "random_get 1234"]);
     assert.match(

@@ -199,7 +199,7 @@ function plainNans(value: unknown): unknown {
   return Object.fromEntries(Object.entries(value).map(([key, of]) => [key, plainNans(of)]));
 }
 
-/** True if damage can make a NaN in a value of `type`. */
+/** Whether damage can make a NaN in a value of `type`. */
 function hasFloats(type: ValType): boolean {
   return someType(type, ({ kind }) => kind === "f32" || kind === "f64");
 }

@@ -25,7 +25,7 @@ const definitions = ["design/mvp/canonical-abi", "spec/canonical-abi"]
   .map((path) => join(suiteFolder(SUITE), path))
   .find((path) => existsSync(path));
 const hasPython = spawnSync("python3", ["--version"]).status === 0;
-/** True if the oracle can be asked; otherwise {@linkcode WHY_NOT} is the reason. */
+/** Whether the oracle can be asked; otherwise {@linkcode WHY_NOT} is the reason. */
 export const HAS_ORACLE: boolean = definitions !== undefined && hasPython;
 export const WHY_NOT: string = definitions === undefined ? suiteHint(SUITE) : "python3 is not installed";
 

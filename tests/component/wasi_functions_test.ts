@@ -68,7 +68,7 @@ for (const release of WASI_RELEASES) {
   }
 }
 
-/** True if the host implements the functions of `names` of an interface. */
+/** Whether the host implements the functions of `names` of an interface. */
 function isImplemented(item: WitInterface, names: readonly string[]): boolean {
   const funcs = new Map([...item.funcs].filter(([name]) => names.includes(name)));
   try {

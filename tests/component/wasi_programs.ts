@@ -19,7 +19,7 @@ import { loadProposal, WASI_RELEASES } from "../support/wasi_wit.ts";
 
 const RELEASE = "v0.2.12";
 
-/** True if the WIT of the programs' release is present. */
+/** Whether the WIT of the programs' release is present. */
 export const HAS_WIT: boolean = WASI_RELEASES.includes(RELEASE);
 
 /** A program and its surroundings. */

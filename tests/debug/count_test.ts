@@ -1,5 +1,6 @@
 /**
- * Exact counts of programs whose counts are known: calls, turns, tail calls, allocations, growth of both address types.
+ * Exact counts of programs whose counts are known: calls, iterations, tail calls, allocations, growth of both address
+ * types.
  */
 import assert from "node:assert/strict";
 import { type Memory, NewEngine } from "@waft/engine";
@@ -40,7 +41,7 @@ Deno.test("calls of a recursion are counted, also those by tail calls and tables
   assert.deepEqual(counts, [["calls", 0, 2 * 10946 - 1], ["calls", 1, 7], ["calls", 2, 1]]);
 });
 
-Deno.test("turns of nested loops are counted, with values on the stack and after a trap", () => {
+Deno.test("iterations of nested loops are counted, with values on the stack and after a trap", () => {
   const counts = countsOf(
     `(module (func (export "run") (param i32) (local $j i32)
       (loop $outer
@@ -51,7 +52,7 @@ Deno.test("turns of nested loops are counted, with values on the stack and after
       unreachable))`,
     1000,
   );
-  assert.deepEqual(counts, [["calls", 0, 1], ["turns", 0, 1000], ["turns", 0, 3000]]);
+  assert.deepEqual(counts, [["calls", 0, 1], ["iterations", 0, 1000], ["iterations", 0, 3000]]);
 });
 
 Deno.test("allocated objects and elements, and grown pages, are counted where they succeed", () => {
@@ -70,7 +71,7 @@ Deno.test("allocated objects and elements, and grown pages, are counted where th
         (br_if $l (i32.lt_u (local.tee $k (i32.add (local.get $k) (i32.const 1))) (i32.const 5))))))`);
   assert.deepEqual(counts, [
     ["calls", 0, 1],
-    ["turns", 0, 5],
+    ["iterations", 0, 5],
     ["objects", 0, 5, 0],
     ["objects", 0, 5, 0 + 1 + 2 + 3 + 4],
     ["objects", 0, 5, 10],

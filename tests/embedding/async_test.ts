@@ -342,7 +342,7 @@ for (const bounds of ["guard", "explicit"] as const) {
 /**
  * The maximum number of calls of a program until one is interrupted; short programs may end within their first slice.
  */
-const MOST_CALLS = 20;
+const MAX_CALLS = 20;
 
 Deno.test("programs compute the same in slices as in one go", async () => {
   const names = ["ackermann", "fft", "simd_matrix", "sha256", "json", "simd_chacha20", "binary_trees", "float_format"];
@@ -357,7 +357,7 @@ Deno.test("programs compute the same in slices as in one go", async () => {
       const instance = module.instantiate();
       await withSlices(instance, 0.05, async () => {
         const seen = thread.preemptions;
-        for (let calls = 0; thread.preemptions === seen && calls < MOST_CALLS; calls++) {
+        for (let calls = 0; thread.preemptions === seen && calls < MAX_CALLS; calls++) {
           assert.ok(Object.is(await instance.callAsync({}, "run", n), expected), `${bounds} ${program.name}`);
           instance.reset();
         }

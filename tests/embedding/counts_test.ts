@@ -29,7 +29,7 @@ function imports(counted: CountedModule, tick: (n: number) => number = (n) => n)
 function exact({ functions, loops, allocations, growth, hostCalls }: RunCounts) {
   return {
     functions: functions.map(({ name, calls, line }) => [name, calls, line]),
-    loops: loops.map(({ name, turns, line }) => [name, turns, line]),
+    loops: loops.map(({ name, iterations, line }) => [name, iterations, line]),
     allocations: allocations.map(({ instruction, objects, elements }) => [instruction, objects, elements]),
     growth: growth.map(({ memory, calls, pages }) => [memory, calls, pages]),
     hostCalls: hostCalls.map(({ module, name, calls }) => [module, name, calls]),

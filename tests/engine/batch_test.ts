@@ -93,7 +93,7 @@ for (const bounds of ["guard", "explicit"] as const) {
         const calls = compile({ bounds, tier: "auto", tierUpCalls: k, tierUpBatches: true, ...lazy });
         assert.deepEqual(outcomes(calls), expected, `after ${k} calls`);
       }
-      const turns = compile({ bounds, tier: "auto", tierUpTurns: k, tierUpBatches: true });
+      const turns = compile({ bounds, tier: "auto", tierUpIterations: k, tierUpBatches: true });
       assert.deepEqual(outcomes(turns), expected, `after ${k} turns`);
     }
   });
@@ -137,7 +137,7 @@ Deno.test("batches: frames of waiting calls are in the code of all steps", async
   const expected = await call({ tier: "optimizing" });
   for (let k = 0; k < 6; k++) {
     assert.deepEqual(await call({ tier: "auto", tierUpCalls: k, tierUpBatches: true }), expected);
-    assert.deepEqual(await call({ tier: "auto", tierUpTurns: k, tierUpBatches: true }), expected);
+    assert.deepEqual(await call({ tier: "auto", tierUpIterations: k, tierUpBatches: true }), expected);
   }
 });
 

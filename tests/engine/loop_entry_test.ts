@@ -255,9 +255,9 @@ function compareTurns(text: string, args: readonly unknown[], options: EngineOpt
   for (const bounds of ["guard", "explicit"] as const) {
     const expected = outcome(compile({ ...options, bounds }, text), args);
     for (let k = 0; k < 24; k++) {
-      const [tierUpTurns, tierUpBatches] = [k >> 1, k % 2 === 1];
-      const module = compile({ ...options, bounds, tier: "auto", tierUpTurns, tierUpBatches, verify: true }, text);
-      const how = `${bounds}, after ${tierUpTurns} turns${tierUpBatches ? ", with a batch before" : ""}`;
+      const [tierUpIterations, tierUpBatches] = [k >> 1, k % 2 === 1];
+      const module = compile({ ...options, bounds, tier: "auto", tierUpIterations, tierUpBatches, verify: true }, text);
+      const how = `${bounds}, after ${tierUpIterations} turns${tierUpBatches ? ", with a batch before" : ""}`;
       assert.deepEqual(outcome(module, args), expected, how);
       entered += module.loopsEntered;
     }
@@ -309,7 +309,7 @@ Deno.test({
   fn() {
     for (const [depth, isEntered] of [[50, true], [2000, false]] as const) {
       const expected = outcome(compile({}, nested(depth)), [20]);
-      const module = compile({ tier: "auto", tierUpTurns: depth + 5 }, nested(depth));
+      const module = compile({ tier: "auto", tierUpIterations: depth + 5 }, nested(depth));
       assert.deepEqual(outcome(module, [20]), expected);
       assert.equal(module.loopsEntered > 0, isEntered, `${depth} loops`);
     }
@@ -348,9 +348,9 @@ Deno.test({
       assert.ok(left < 1_000_000n - 100n);
       for (const fuel of [1_000_000n, 1_000_000n - left, (1_000_000n - left) / 2n, 40n, 0n]) {
         const expected = underFuel(optimized, args, fuel);
-        for (let tierUpTurns = 0; tierUpTurns < 8; tierUpTurns++) {
-          const module = compile({ fuel: true, tier: "auto", tierUpTurns, verify: true }, text);
-          assert.deepEqual(underFuel(module, args, fuel), expected, `${fuel} of fuel, after ${tierUpTurns} turns`);
+        for (let tierUpIterations = 0; tierUpIterations < 8; tierUpIterations++) {
+          const module = compile({ fuel: true, tier: "auto", tierUpIterations, verify: true }, text);
+          assert.deepEqual(underFuel(module, args, fuel), expected, `${fuel} of fuel, after ${tierUpIterations} turns`);
           entered += module.loopsEntered;
         }
       }
@@ -391,15 +391,17 @@ Deno.test({
   name: "loop entries: deadlines end a loop that was entered",
   fn() {
     // On a slow machine the first deadlines pass before the loop is entered.
-    const entered = (tierUpTurns: number, deadline: number) => {
-      const module = compile({ tier: "auto", tierUpTurns, interruptible: true }, ENDLESS);
+    const entered = (tierUpIterations: number, deadline: number) => {
+      const module = compile({ tier: "auto", tierUpIterations, interruptible: true }, ENDLESS);
       const instance = module.instantiate({}, IMPORTS);
       assert.throws(() => instance.call({ deadline }, "work", -1n), /interrupted/);
       return module.loopsEntered;
     };
-    for (let tierUpTurns = 0; tierUpTurns < 3; tierUpTurns++) {
+    for (let tierUpIterations = 0; tierUpIterations < 3; tierUpIterations++) {
       let deadline = 50;
-      while (entered(tierUpTurns, deadline) === 0) assert.ok((deadline *= 4) < 100_000, "the loop is never entered");
+      while (entered(tierUpIterations, deadline) === 0) {
+        assert.ok((deadline *= 4) < 100_000, "the loop is never entered");
+      }
     }
   },
 });
@@ -423,8 +425,8 @@ Deno.test({
       return { module, results: Promise.all(instances.map(([instance, n]) => instance.callAsync({}, "work", n))) };
     };
     const expected = await call({}).results;
-    for (let tierUpTurns = 0; tierUpTurns < 8; tierUpTurns++) {
-      const { module, results } = call({ tier: "auto", tierUpTurns });
+    for (let tierUpIterations = 0; tierUpIterations < 8; tierUpIterations++) {
+      const { module, results } = call({ tier: "auto", tierUpIterations });
       assert.deepEqual(await results, expected);
       assert.ok(module.loopsEntered > 0);
     }
@@ -436,7 +438,7 @@ Deno.test({
   async fn() {
     (() => {
       // More turns than it has.
-      const instance = compile({ tier: "auto", tierUpTurns: 1000 }, ENDLESS).instantiate({}, IMPORTS);
+      const instance = compile({ tier: "auto", tierUpIterations: 1000 }, ENDLESS).instantiate({}, IMPORTS);
       assert.equal(instance.call({}, "work", 3n), 2946n);
     })();
     await settle();

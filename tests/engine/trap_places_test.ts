@@ -11,7 +11,7 @@ const CONFIGURATIONS: readonly EngineOptions[] = [
   { tier: "baseline", bounds: "explicit" },
   { tier: "optimizing" },
   { tier: "optimizing", bounds: "explicit" },
-  { tier: "auto", tierUpTurns: 0 },
+  { tier: "auto", tierUpIterations: 0 },
 ];
 
 /** The message and the line of a trap; a function is called with its argument. */

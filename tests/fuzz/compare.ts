@@ -101,7 +101,7 @@ export function configurations(seed: number, tier: Tiering = "optimizing"): Engi
 function tierOptions(tier: Tiering, seed: number): EngineOptions {
   if (tier !== "auto") return { tier };
   const more = { tierUpBatches: (seed & 16) === 0, ...((seed & 8) === 0 ? { lazyFrom: 0 } : {}) };
-  return (seed & 4) === 0 ? { tier, ...more, tierUpCalls: seed % 4 } : { tier, ...more, tierUpTurns: seed % 4 };
+  return (seed & 4) === 0 ? { tier, ...more, tierUpCalls: seed % 4 } : { tier, ...more, tierUpIterations: seed % 4 };
 }
 
 /** Runs one case. */

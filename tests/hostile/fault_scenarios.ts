@@ -171,7 +171,7 @@ function anotherStore(): void {
 /** A scenario. */
 export interface Scenario {
   readonly work: () => void | Promise<void>;
-  /** True if each success keeps what it has taken. */
+  /** Whether each success keeps what it has taken. */
   readonly keeps?: boolean;
 }
 

@@ -256,7 +256,7 @@ const MUTATED = [
   "bench/wasm/virtual_calls.wasm",
 ];
 /** Mutants of one kind in one module. */
-const MOST_MUTANTS = 25;
+const MAX_MUTANTS = 25;
 
 /** The accepted mutants, which stay in their sandbox. */
 const ACCEPTED: Readonly<Record<string, readonly string[]>> = {
@@ -289,7 +289,7 @@ function missedMutants(
     for (const mutant of [...mutants(module, index)].filter(({ at }) => verifier.isReached(at))) {
       const { kind, at, bytes } = mutant;
       const count = (made.get(kind) ?? 0) + 1;
-      if (count > MOST_MUTANTS) continue;
+      if (count > MAX_MUTANTS) continue;
       made.set(kind, count);
       const original = module.bytes.slice(at, at + bytes.length);
       module.bytes.set(bytes, at);

@@ -813,7 +813,7 @@ let accessOffset: i32 = 0;
 
 const NO_INDEX: i32 = -1;
 /** The maximum offset that all forms of access can encode. */
-const MOST_OFFSET: i32 = 255;
+const MAX_OFFSET: i32 = 255;
 
 function prepare(base: i32, index: i32, offset: i32): void {
   accessBase = base;
@@ -823,7 +823,7 @@ function prepare(base: i32, index: i32, offset: i32): void {
 
 /** Prepares an access at base + offset. x16 may become part of the operand. */
 export function prepareField(base: i32, offset: i32): void {
-  if (offset <= MOST_OFFSET) {
+  if (offset <= MAX_OFFSET) {
     prepare(base, NO_INDEX, offset);
     return;
   }

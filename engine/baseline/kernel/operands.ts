@@ -158,13 +158,13 @@ export function setLocalFlag(index: i32, flag: i32): void {
 }
 
 /** Minimum weighted uses of a pinned local: fewer do not pay for the moves. */
-const LEAST_USES: i32 = 2;
+const MIN_USES: i32 = 2;
 
 /** Pins the most used locals of `bank` to registers. */
 export function pinLocals(bank: i32): void {
   for (let k: i32 = 0; machine.pinnedRegister(bank, k) !== machine.NO_REGISTER; k++) {
     let best: i32 = 0;
-    let most: i32 = LEAST_USES - 1;
+    let most: i32 = MIN_USES - 1;
     const last = LOCALS + localCount * LOCAL;
     for (let at: i32 = LOCALS; at < last; at += LOCAL) {
       const type = load32(at + LOCAL_TYPE);

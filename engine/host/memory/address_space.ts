@@ -5,7 +5,7 @@
  */
 import { type Host, PROT } from "../host.ts";
 
-/** True if a range of `bytes` can be reserved now. */
+/** Whether a range of `bytes` can be reserved now. */
 export function hasAddressSpace(host: Host, bytes: number): boolean {
   try {
     host.release(host.reserve(bytes, PROT.NONE), bytes);

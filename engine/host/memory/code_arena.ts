@@ -21,8 +21,8 @@ const LARGE_FROM = 2 * LARGE_PAGE;
  * The maximum number of ranges that are dropped within chunks: of one chunk, and of all. Each one splits a mapping, of
  * which a process has 65,530.
  */
-const MOST_DROPPED = 128;
-const MOST_DROPPED_OF_ALL = 4096;
+const MAX_DROPPED = 128;
+const MAX_DROPPED_OF_ALL = 4096;
 
 /** Makes stores to [first, end) visible to instruction fetch on all processors. */
 export type CacheMaintenance = (first: number, end: number) => void;
@@ -319,7 +319,7 @@ export class CodeArena {
   dropPages(address: number, ranges: readonly (readonly [first: number, end: number])[]): number {
     if (this.#host.os !== "linux") return 0;
     const before = this.#dropped.get(address) ?? 0;
-    const most = Math.min(MOST_DROPPED - before, MOST_DROPPED_OF_ALL - this.#droppedCount);
+    const most = Math.min(MAX_DROPPED - before, MAX_DROPPED_OF_ALL - this.#droppedCount);
     const whole = this.#wholePages(ranges).slice(0, most);
     if (whole.length > 0) this.#dropped.set(address, before + whole.length);
     this.#droppedCount += whole.length;

@@ -52,7 +52,7 @@ function keyOf(value: unknown): unknown {
   return Object.is(value, -0) ? NEGATIVE_ZERO : value;
 }
 
-/** True if a value can be held weakly. */
+/** Whether a value can be held weakly. */
 function isHoldable(value: unknown): value is object {
   return typeof value === "object" && value !== null || typeof value === "function";
 }
@@ -187,7 +187,7 @@ export class HandleTable {
     return text;
   }
 
-  /** True if the value is in the table. Always false for strings. */
+  /** Whether the value is in the table. Always false for strings. */
   has(value: unknown): boolean {
     return this.#ids.has(keyOf(value)) || this.#weak.size > 0 && isHoldable(value) && this.#weakIds.has(value);
   }
@@ -199,7 +199,7 @@ export class HandleTable {
     return value === NATIVE ? this.#materialize(word >>> 3) : value === WEAK ? this.#useWeak(word >>> 3) : value;
   }
 
-  /** True if `word` is a reference of this table's kind. */
+  /** Whether `word` is a reference of this table's kind. */
   owns(word: number): boolean {
     return (word & REF_TAG_MASK) === this.#tag;
   }
@@ -236,7 +236,7 @@ export class HandleTable {
     return this.identities - this.#kept;
   }
 
-  /** True if a sweep is due. */
+  /** Whether a sweep is due. */
   get full(): boolean {
     return this.identities >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
       this.#strings?.full === true;

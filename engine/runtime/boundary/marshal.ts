@@ -35,7 +35,7 @@ export interface HostService {
   deliver(value: unknown): void;
   /** The name of the import for messages. */
   readonly label: string;
-  /** True if the promise itself is a valid result. */
+  /** Whether the promise itself is a valid result. */
   readonly takesPromise: boolean;
 }
 
@@ -66,7 +66,7 @@ interface HostEnv {
   call: (...args: unknown[]) => unknown;
   /** The name of the import for messages. */
   label: string;
-  /** True if promises are ordinary values (JavaScript API) and do not suspend the call. */
+  /** Whether promises are ordinary values (JavaScript API) and do not suspend the call. */
   plainPromises: boolean;
   /** The rules of a function whose caller waits for every result, promise or not. */
   suspending?: Suspending | undefined;
@@ -74,7 +74,7 @@ interface HostEnv {
 
 /** The rules of a suspending import (JavaScript Promise Integration). */
 interface Suspending {
-  /** True if the call in progress can be suspended: an asynchronous call, with no JavaScript frame above it. */
+  /** Whether the call in progress can be suspended: an asynchronous call, with no JavaScript frame above it. */
   canSuspend(): boolean;
   /** The error for a call that cannot, which is thrown before the function is called. */
   refusal(): Error;
@@ -206,7 +206,7 @@ export function makeHostService(type: FuncType, env: HostEnv): HostService {
   return Object.assign(service, { deliver, label: env.label, takesPromise: takesPromise(type.results) });
 }
 
-/** True if a promise itself is a valid result of a host function with these results. */
+/** Whether a promise itself is a valid result of a host function with these results. */
 export function takesPromise(results: readonly ValType[]): boolean {
   return results.length === 1 && isRef(results[0]) && heapOf(results[0]) === HEAP.extern;
 }
@@ -293,7 +293,7 @@ function convert(type: ValType, value: string, index: number): string {
   return `boundary.toWord(${value}, types[${index}])`;
 }
 
-/** True if every host value has type `type`. */
+/** Whether every host value has type `type`. */
 function takesHostValues(type: ValType): boolean {
   return isRef(type) && (heapOf(type) === HEAP.extern || heapOf(type) === HEAP.any);
 }

@@ -74,7 +74,7 @@ export class StringMemory {
   /** The ranges of handle numbers owned by machine code, and their total size. */
   readonly ranges: { first: number; count: number }[] = [];
   #handleCount = 0;
-  /** True if the last sweep freed hardly anything and no more handles can be added. */
+  /** Whether the last sweep freed hardly anything and no more handles can be added. */
   #crowded = false;
   #marks: NativeRegion | undefined;
   /** Runs the `sweep` function of the machine code (string_code.ts). */
@@ -138,7 +138,7 @@ export class StringMemory {
     return stored === NO_STRING ? NaN : stored - 1;
   }
 
-  /** True if the text of the string with reference `word` is in the arena. */
+  /** Whether the text of the string with reference `word` is in the arena. */
   has(word: number): boolean {
     const { u32 } = this.#table;
     const at = (word >>> 3) * 4;
@@ -225,7 +225,7 @@ export class StringMemory {
   }
 
   /**
-   * True if machine code has used enough of its handles, or run out of a resource, for a sweep of them to pay. Other
+   * Whether machine code has used enough of its handles, or run out of a resource, for a sweep of them to pay. Other
    * handles are swept far more often.
    */
   get isSweepDue(): boolean {
@@ -266,12 +266,12 @@ export class StringMemory {
     for (const word of u32.subarray(from, from + SINGLE_UNITS)) if (word !== 0) yield word;
   }
 
-  /** True if some text did not fit into the arena. */
+  /** Whether some text did not fit into the arena. */
   get lacksSpace(): boolean {
     return (this.#shortage & SHORTAGE.TEXT) !== 0;
   }
 
-  /** True if a resource has run out and a sweep may provide more: space in the arena, or handles. */
+  /** Whether a resource has run out and a sweep may provide more: space in the arena, or handles. */
   get full(): boolean {
     const shortage = this.#shortage;
     return shortage !== 0 && (shortage !== SHORTAGE.HANDLES || !this.#crowded);
@@ -281,7 +281,7 @@ export class StringMemory {
     return this.#words[STRING_CONTROL.SHORTAGE >> 2];
   }
 
-  /** True if machine code can create a string now. */
+  /** Whether machine code can create a string now. */
   get ready(): boolean {
     return !this.lacksSpace && this.#freeHandles > 0;
   }

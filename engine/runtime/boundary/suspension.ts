@@ -27,7 +27,7 @@ export class Suspension {
   #isSettled = false;
 
   /**
-   * True if `value` is a suspension. Runs no code of the program.
+   * Whether `value` is a suspension. Runs no code of the program.
    *
    * @internal
    */
@@ -129,7 +129,7 @@ export class Awaited {
   }
 }
 
-/** True if `value` has a `then` method. Such a value suspends the guest if all results are numbers. */
+/** Whether `value` has a `then` method. Such a value suspends the guest if all results are numbers. */
 export function isThenable(value: object): boolean {
   return typeof (value as { then?: unknown }).then === "function";
 }

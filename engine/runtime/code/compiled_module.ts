@@ -150,7 +150,7 @@ export class CompiledModule implements ImageOwner {
     return base + offset;
   }
 
-  /** True if JavaScript can enter function `funcIndex`; false if there is no such function. */
+  /** Whether JavaScript can enter function `funcIndex`; false if there is no such function. */
   hasEntryThunk(funcIndex: number): boolean {
     const offset = this.image.tables.entryThunk[this.signatureIds[funcIndex]];
     return offset >= 0 || offset === LATE_THUNK;
@@ -180,7 +180,7 @@ export class CompiledModule implements ImageOwner {
     return this.#lines(offset - this.#codeStart);
   }
 
-  /** True if code counts the depth of calls in THREAD.DEPTH_LEFT. */
+  /** Whether code counts the depth of calls in THREAD.DEPTH_LEFT. */
   get countsDepth(): boolean {
     return this.settings.deterministic && this.settings.stack !== "native";
   }

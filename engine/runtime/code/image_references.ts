@@ -4,7 +4,7 @@
  */
 export class ImageReferences {
   count: Int32Array<SharedArrayBuffer> | undefined;
-  /** True if this realm placed the image. */
+  /** Whether this realm placed the image. */
   readonly own: boolean;
 
   constructor(own: boolean) {

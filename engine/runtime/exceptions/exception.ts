@@ -330,7 +330,7 @@ export class WasmException extends Error {
   readonly #references: readonly unknown[] | undefined;
 
   /**
-   * True if `value` is such an exception. Runs no code of the program: a thrown value may be a Proxy.
+   * Whether `value` is such an exception. Runs no code of the program: a thrown value may be a Proxy.
    *
    * @internal
    */
@@ -408,7 +408,7 @@ export class WasmException extends Error {
   }
 }
 
-/** True if `value` is a WasmException with any prototype (webassembly/exception.ts replaces it). */
+/** Whether `value` is a WasmException with any prototype (webassembly/exception.ts replaces it). */
 export function isWasmException(value: unknown): value is WasmException {
   return WasmException.is(value);
 }
@@ -417,7 +417,7 @@ const SHOWN = new FinalizationRegistry<{ payload: ShownPayload; roots: Set<Shown
   roots.delete(payload);
 });
 
-/** True if `type` is exnref or a subtype. */
+/** Whether `type` is exnref or a subtype. */
 export function isException(type: ValType): boolean {
   if (!isRef(type)) return false;
   const heap = heapOf(type);

@@ -282,7 +282,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return this.#group;
   }
 
-  /** True if a call of its group is preempted. */
+  /** Whether a call of its group is preempted. */
   get preempted(): boolean {
     return this.#group?.preempted !== undefined;
   }
@@ -336,7 +336,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (this.startState !== undefined) visitState(this.module, this.startState, own);
   }
 
-  /** True if an object that it can reach may be reachable from another instance, or belong to it. */
+  /** Whether an object that it can reach may be reachable from another instance, or belong to it. */
   get sharesReferences(): boolean {
     const isOther = (sharer: unknown) => sharer instanceof Instance && sharer !== this;
     for (const holder of [...this.globals, ...this.tables, ...this.tags, ...this.retained, ...this.targets ?? []]) {
@@ -638,7 +638,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   /**
-   * True if its code is on the stack. Every activation stores its context there: in the parked frame, or next to the
+   * Whether its code is on the stack. Every activation stores its context there: in the parked frame, or next to the
    * return address of a call into another instance.
    */
   get isActive(): boolean {

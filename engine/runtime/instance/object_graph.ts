@@ -86,7 +86,7 @@ export class ObjectGraph {
     return sizes.size === 0 && others.size === 0 ? undefined : new ObjectGraph(store, sizes, [...others]);
   }
 
-  /** True if it has objects, not only references to handles. */
+  /** Whether it has objects, not only references to handles. */
   get hasObjects(): boolean {
     return this.#addresses.length > 0;
   }

@@ -29,7 +29,7 @@ export class ReferenceEdges {
   /** By canonical id of a function type: whether a call passes references. */
   readonly #passing: (boolean | undefined)[] = [];
 
-  /** True if the number of edges has doubled since the last sweep. */
+  /** Whether the number of edges has doubled since the last sweep. */
   get full(): boolean {
     return this.#count >= this.#limit;
   }

@@ -300,7 +300,7 @@ export class Store implements ReferenceBoundary {
     return word;
   }
 
-  /** True if a non-null reference of the any hierarchy has the closed heap type `heap`. */
+  /** Whether a non-null reference of the any hierarchy has the closed heap type `heap`. */
   wordMatches(word: number, heap: HeapType): boolean {
     if ((word & 1) !== 0) return heapMatches(HEAP.i31, heap);
     if ((word & REF_TAG_MASK) !== 0) return heap === HEAP.any;
@@ -438,7 +438,7 @@ export class Store implements ReferenceBoundary {
   }
 
   /**
-   * True if compiled code handles an error thrown by a host function. Traps and errors marked as uncatchable pass
+   * Whether compiled code handles an error thrown by a host function. Traps and errors marked as uncatchable pass
    * through. Reads no property of the error, which may be a Proxy.
    */
   #hasHandler(error: unknown): boolean {

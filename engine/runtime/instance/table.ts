@@ -17,7 +17,7 @@ export interface TableUser {
   tableMoved(table: Table): void;
   /** The length that its code expects of the table at least. */
   leastLength(table: Table): number;
-  /** True if a call is preempted in code that may hold the base in a register. */
+  /** Whether a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
 }
 

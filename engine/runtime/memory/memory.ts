@@ -33,7 +33,7 @@ const EXPLICIT_HEADROOM = 1 << 20;
 export interface MemoryUser {
   /** Called after base or length has changed. */
   memoryMoved(memory: Memory): void;
-  /** True if a call is preempted in code that may hold the base in a register. */
+  /** Whether a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
 }
 
@@ -110,7 +110,7 @@ function mostPages(type: MemoryType, maxBytes = Infinity): number {
 }
 
 /**
- * True if shared memories can have guard pages. Not on hosts whose SharedArrayBuffers are smaller than the reservation
+ * Whether shared memories can have guard pages. Not on hosts whose SharedArrayBuffers are smaller than the reservation
  * (Node 20, Bun).
  *
  * @internal
@@ -124,7 +124,7 @@ export class Memory {
   /** @internal */
   readonly type: MemoryType;
   /**
-   * True if the memory has guard pages, as 32-bit code without bounds checks requires.
+   * Whether the memory has guard pages, as 32-bit code without bounds checks requires.
    *
    * @internal
    */
@@ -151,7 +151,7 @@ export class Memory {
   #charge: Charge | undefined;
   #buffer: ArrayBuffer | undefined;
   /**
-   * True if growing detaches the current view (JavaScript API, "refresh the memory buffer"); otherwise the view only
+   * Whether growing detaches the current view (JavaScript API, "refresh the memory buffer"); otherwise the view only
    * becomes stale.
    *
    * @internal
@@ -298,7 +298,7 @@ export class Memory {
   }
 
   /**
-   * True if the memory starts with an image, so that its data segments need not be copied.
+   * Whether the memory starts with an image, so that its data segments need not be copied.
    *
    * @internal
    */

@@ -45,7 +45,7 @@ const SPACE: {
   readonly deferred: (() => void)[];
   /** The number of guarded ranges. */
   guarded: number;
-  /** True if there was room for FEW_GUARDED guarded ranges at the first probe. */
+  /** Whether there was room for FEW_GUARDED guarded ranges at the first probe. */
   isRoomy: boolean | undefined;
   /** The base address of closed memories, once it is needed. */
   inaccessible: number | undefined;
@@ -59,7 +59,7 @@ export function deferRetirement(delta: 1 | -1): void {
   if (SPACE.deferrals === 0) { for (const retire of SPACE.deferred.splice(0)) retire(); }
 }
 
-/** True if there is address space for another guarded memory, in a process with room for many of them. */
+/** Whether there is address space for another guarded memory, in a process with room for many of them. */
 export function hasGuardRoom(host: Host): boolean {
   SPACE.isRoomy ??= hasAddressSpace(host, GUARD_RESERVATION * FEW_GUARDED);
   if (!SPACE.isRoomy || SPACE.guarded >= MANY_GUARDED) return false;

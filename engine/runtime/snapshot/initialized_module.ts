@@ -18,7 +18,7 @@ import { funcIndexOf, requireNoImportedState } from "./snapshot.ts";
 /** Blocks of zeros of this many bytes separate segments; more, where there would be too many segments. */
 const BLOCK_BYTES = 64;
 /** The maximum number of segments for one memory: engines accept 100,000 in a module. */
-const MOST_SEGMENTS = 10_000;
+const MAX_SEGMENTS = 10_000;
 
 /**
  * The binary form of a module that begins in the state of `instance`, an instance of `module`, whose exports lack those
@@ -70,7 +70,7 @@ function contents({ memories }: Instance): DataSegment[] {
   return memories.flatMap(({ bytes, type }, memory) => {
     for (let block = BLOCK_BYTES;; block *= 4) {
       const runs = runsOf(bytes, block);
-      if (runs.length > MOST_SEGMENTS) continue;
+      if (runs.length > MAX_SEGMENTS) continue;
       return runs.map(([from, to]): DataSegment => ({
         bytes: bytes.slice(from, to),
         mode: { kind: "active", memory, start: address(from, type.limits.address === I64) },

@@ -65,7 +65,7 @@ const readable = (entry: string) => `(i32.load offset=${STRING_ENTRY.READABLE} $
 const stored = (entry: string) => `(i32.load offset=${STRING_ENTRY.LENGTH} ${entry})`;
 const length = (entry: string) => `(i32.sub ${stored(entry)} (i32.const 1))`;
 const isString = (entry: string) => `(i32.lt_u ${length(entry)} (i32.const ${NO_STRING - 1 | 0}))`;
-/** True if the whole text is in the arena; always true for the empty string. */
+/** Whether the whole text is in the arena; always true for the empty string. */
 const isReadable = (entry: string) => `(i32.eq ${stored(entry)} (i32.add ${readable(entry)} (i32.const 1)))`;
 /** The unit at index $b. */
 const unit = `(i32.load16_u (i64.add ${units(e)} ${bytesOf(b)}))`;
@@ -315,7 +315,7 @@ const BODIES: Readonly<Record<StringBuiltin, string>> = {
   (return ${n})`,
 };
 
-/** Frees the unmarked handles from SWEPT on that have strings. */
+/** Sweeps: frees the unmarked handles of strings, from SWEPT on. */
 const SWEEP = `
 (func (export "sweep") (local $w i64) (local $q i64) (local $y i64) (local $e i64) (local $p i64) (local $x i64)
   (local.set $w ${control(STRING_CONTROL.SWEPT)})

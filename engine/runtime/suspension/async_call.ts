@@ -164,7 +164,7 @@ class AsyncCall {
   readonly #sliced: boolean;
   /** Remaining fuel; undefined if the context has none. */
   #fuel: bigint | undefined;
-  /** True if the context counts fuel as a number, not as a bigint. */
+  /** Whether the context counts fuel as a number, not as a bigint. */
   readonly #countsNumbers: boolean;
   /** The processor time of the call, or of several calls. */
   #account: ProcessorAccount | undefined;
@@ -172,7 +172,7 @@ class AsyncCall {
   #done = false;
   #hasSettled = false;
   /**
-   * True if the call has ended while its code was not running: by its deadline, its signal, or the end of its instance.
+   * Whether the call has ended while its code was not running: by its deadline, its signal, or the end of its instance.
    */
   wasStopped = false;
   /** The host function whose promise suspends the call, and the value or reason of that promise. */

@@ -21,7 +21,7 @@ export interface RecordedCall {
 
 /** The recorder of one instance. */
 export interface CallRecorder {
-  /** True if the calls of the instance repeat a recording: its code may use all of the thread's stack. */
+  /** Whether the calls of the instance repeat a recording: its code may use all of the thread's stack. */
   readonly isReplay: boolean;
   /**
    * Called once for `instance`, a runtime instance whose imports are linked, with the limits of the instance. Runs

@@ -21,7 +21,7 @@ export class ProcessorAccount {
     this.#left = milliseconds;
   }
 
-  /** True if no time is left. */
+  /** Whether no time is left. */
   get isUsedUp(): boolean {
     return this.#left <= 0;
   }

@@ -67,7 +67,7 @@ interface ThreadServices {
   /** The error of a call whose deadline passed while it was not running; with its frames if it is `parked`. */
   interruption(parked: boolean): Error;
   /**
-   * True if compiled code handles an error that the host threw while the guest was parked; resuming then continues at
+   * Whether compiled code handles an error that the host threw while the guest was parked; resuming then continues at
    * the handler.
    */
   hasHandler(error: unknown): boolean;
@@ -85,20 +85,20 @@ export interface PendingWork {
    * Returns the time of the next call, on the clock of performance.now(); undefined if the work is finished.
    */
   advance(now: number, atPoll?: boolean): number | undefined;
-  /** True if the work must advance at every call from JavaScript. */
+  /** Whether the work must advance at every call from JavaScript. */
   readonly eager?: boolean;
 }
 
 /**
  * Number of calls between two advances of pending work, each of which reads the clock. It is doubled while the calls
- * take less than SHORT_LOOK_MS together, up to MOST_CALLS_PER_LOOK; polls show when a call takes longer than before.
+ * take less than SHORT_LOOK_MS together, up to MAX_CALLS_PER_LOOK; polls show when a call takes longer than before.
  */
 const CALLS_PER_LOOK = 32;
-const MOST_CALLS_PER_LOOK = 512;
+const MAX_CALLS_PER_LOOK = 512;
 const SHORT_LOOK_MS = 0.05;
 
 /** The shortest delay before processor time is read again, in milliseconds. */
-const LEAST_WATCH_MS = 0.1;
+const MIN_WATCH_MS = 0.1;
 
 /** The saved frames of one suspended call, in memory outside the stack; their words are conservative roots. */
 export interface SuspendedFrames {
@@ -204,7 +204,7 @@ export class GuestThread {
   #workDue = Infinity;
   readonly #watchdogCalls: WatchdogCalls | undefined;
   #watchdog: Watchdog | undefined;
-  /** True if starting the watchdog for pending work failed. */
+  /** Whether starting the watchdog for pending work failed. */
   #isUnwatched = false;
   #processorClock: (() => number) | undefined;
   /** The last trap at a poll, and the fuel that was left there: the place of the interruption, for recordings. */
@@ -400,7 +400,7 @@ export class GuestThread {
     if (this.#needsEveryCall) this.#freeCalls = 0;
   }
 
-  /** True if every call must `enter`, not only one of CALLS_PER_LOOK. */
+  /** Whether every call must `enter`, not only one of CALLS_PER_LOOK. */
   get #needsEveryCall(): boolean {
     return this.#sweepDue || this.#preempted > 0 || this.#eager || this.#workLimit !== undefined;
   }
@@ -451,7 +451,7 @@ export class GuestThread {
     this.#updateAttention();
   }
 
-  /** True if there is pending work. */
+  /** Whether there is pending work. */
   get hasWork(): boolean {
     return this.#pending.size > 0;
   }
@@ -471,7 +471,7 @@ export class GuestThread {
   advanceWork(atPoll = false): void {
     const time = this.clock();
     const isShort = time - this.#advancedAt < SHORT_LOOK_MS && !this.#isUnwatched;
-    this.#callsPerLook = isShort ? Math.min(2 * this.#callsPerLook, MOST_CALLS_PER_LOOK) : CALLS_PER_LOOK;
+    this.#callsPerLook = isShort ? Math.min(2 * this.#callsPerLook, MAX_CALLS_PER_LOOK) : CALLS_PER_LOOK;
     this.#advancedAt = time;
     let next = Infinity;
     for (const work of this.#pending) {
@@ -512,7 +512,7 @@ export class GuestThread {
     return this.#processorClock();
   }
 
-  /** True if the running call has used up its processor time. */
+  /** Whether the running call has used up its processor time. */
   get processorTimeIsUp(): boolean {
     return this.processorDeadline !== Infinity && this.processorNow() >= this.processorDeadline;
   }
@@ -524,7 +524,7 @@ export class GuestThread {
    */
   nextLimit(): number {
     if (this.processorDeadline === Infinity) return this.interruption;
-    const left = Math.max(this.processorDeadline - this.processorNow(), LEAST_WATCH_MS);
+    const left = Math.max(this.processorDeadline - this.processorNow(), MIN_WATCH_MS);
     return Math.min(this.interruption, this.clock() + left);
   }
 
@@ -544,7 +544,7 @@ export class GuestThread {
     watchdog.arm(first - this.clock());
   }
 
-  /** True if `word` occurs in the guest frames. */
+  /** Whether `word` occurs in the guest frames. */
   holdsWord(word: number): boolean {
     const low = word >>> 0;
     const high = (word / 0x1_0000_0000) >>> 0;
@@ -556,7 +556,7 @@ export class GuestThread {
     return false;
   }
 
-  /** True if a word in the guest frames may be an address in [start, start + bytes). */
+  /** Whether a word in the guest frames may be an address in [start, start + bytes). */
   holdsAddressIn(start: number, bytes: number): boolean {
     for (const { region: { u32 }, offset, bytes: length } of this.guestFrames()) {
       // Return addresses of code that has run for long are most likely in the oldest frames.

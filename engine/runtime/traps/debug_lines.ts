@@ -60,13 +60,13 @@ interface Strings {
 }
 
 /** Paths of this many UTF-16 units or more are treated as unknown. */
-const MOST_PATH = 1024;
+const MAX_PATH = 1024;
 /** Maximum number of bytes decoded from a string section, as a multiple of its size. */
-const MOST_COPIES = 8;
+const MAX_COPIES = 8;
 
 /**
  * A section of zero-terminated strings. Entries may refer to the same bytes any number of times, so the string at each
- * offset is decoded once, and all strings together have at most {@linkcode MOST_COPIES} times the size of the section.
+ * offset is decoded once, and all strings together have at most {@linkcode MAX_COPIES} times the size of the section.
  * Tools let strings share their tails, but not often enough to reach that limit.
  */
 export class TextSection {
@@ -76,7 +76,7 @@ export class TextSection {
 
   constructor(bytes: Uint8Array) {
     this.#bytes = bytes;
-    this.#left = MOST_COPIES * bytes.length;
+    this.#left = MAX_COPIES * bytes.length;
   }
 
   /** The text at an offset; empty beyond the end. Throws a RangeError if too much of the section overlaps. */
@@ -253,7 +253,7 @@ function addRow(lines: Lines, address: number, file: number, line: number, colum
 
 /** The path of a file in a directory. Empty if it is too long, because many files may refer to one long directory. */
 function joined(directory: string | undefined, name: string): string {
-  if ((directory?.length ?? 0) + name.length >= MOST_PATH) return "";
+  if ((directory?.length ?? 0) + name.length >= MAX_PATH) return "";
   if (directory === undefined || directory === "" || name.startsWith("/")) return name;
   return `${directory.replace(/\/$/, "")}/${name}`;
 }

@@ -69,7 +69,7 @@ function isTexts(value: unknown): value is (string | null)[] {
 }
 
 /** Maximum number of segments that a search for one with a source examines. */
-const MOST_UNMAPPED = 64;
+const MAX_UNMAPPED = 64;
 /** Words per segment: column in the generated code; source, −1 for none; line and column in the source. All from 0. */
 const SEGMENT = 4;
 const DIGITS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
@@ -139,7 +139,7 @@ function placesOf(segments: Int32Array, names: readonly string[]): Pick<SourceMa
     placeNear(offset, from, to, prefer) {
       const found = segmentOf(offset);
       const search = (first: number, step: 1 | -1): SourcePlace | undefined => {
-        for (let k = first; Math.abs(k - first) < MOST_UNMAPPED && isInside(k, from, to); k += step) {
+        for (let k = first; Math.abs(k - first) < MAX_UNMAPPED && isInside(k, from, to); k += step) {
           if (place(k) !== undefined) return place(k);
         }
         return undefined;

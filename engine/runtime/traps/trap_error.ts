@@ -29,7 +29,7 @@ export interface ImageOwner {
 
 /** Receives frames of a stack walk, innermost first. */
 interface FrameList {
-  /** True if the walk may end. */
+  /** Whether the walk may end. */
   readonly isFull: boolean;
   /** Adds the frame of function `funcIndex` at code offset `offset`. */
   add(owner: ImageOwner, funcIndex: number, offset: number): void;
@@ -40,7 +40,7 @@ export class GuestStack implements FrameList {
   readonly frames: TrapFrame[] = [];
   readonly modules: object[] = [];
 
-  /** True if an error shows no more frames. */
+  /** Whether an error shows no more frames. */
   get isFull(): boolean {
     return this.frames.length >= MAX_FRAMES;
   }

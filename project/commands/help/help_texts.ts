@@ -93,7 +93,7 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
     page: "profiling",
     examples: [
       ["waft profile tool.wasm in.txt", "sample a run, and write a flame graph"],
-      ["waft profile --counts --invoke f lib.wasm 5", "count calls and loop turns exactly"],
+      ["waft profile --counts --invoke f lib.wasm 5", "count calls and loop iterations exactly"],
     ],
   },
   "explore": {

@@ -1,6 +1,6 @@
 /**
- * `waft cache [dir|list|clear]`: inspects and clears the cache of compiled modules that `waft run` uses. Input: the
- * cache directory from paths.ts. Output: the directory's name, its entries with their source files, or the amount
+ * `waft cache [dir|list|clear]`: inspects and clears the cache of compiled modules that `waft run` uses. In: the
+ * cache directory from paths.ts. Out: the directory's name, its entries with their source files, or the amount
  * removed. Loads no part of the compiler.
  */
 import { CodeCache } from "@waft/engine/internal/cache";

@@ -1,7 +1,7 @@
 /**
  * `waft build FILE -o APP`: makes one executable of a module or component: a copy of waft's single executable, followed
- * by the compiled program (ops/build/application.ts). Input: a program, and the inputs that its guest gets at every
- * start. Output: the executable, written completely or not at all.
+ * by the compiled program (ops/build/application.ts). In: a program, and the inputs that its guest gets at every
+ * start. Out: the executable, written completely or not at all.
  */
 import type { Machine } from "@waft/engine";
 import { isSingleExecutable } from "@waft/engine/internal/host/process";

@@ -1,7 +1,7 @@
 /**
  * Changes, reviews and findings of the project commands as readable text.
  *
- * Input: results of ops. Output: lines; everything that comes from a registry is escaped.
+ * In: results of ops. Out: lines; everything that comes from a registry is escaped.
  */
 import { EXIT } from "../../base/diagnostic.ts";
 import type { JsonObject } from "../../base/json_read.ts";

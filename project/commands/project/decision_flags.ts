@@ -1,7 +1,7 @@
 /**
  * Flags of the commands that may need a review, and the decider derived from them.
  *
- * Input: `--allow`, `--deny`, `--allow-requested`, `--bind`, `--set`. Output: a decider, bindings and configuration.
+ * In: `--allow`, `--deny`, `--allow-requested`, `--bind`, `--set`. Out: a decider, bindings and configuration.
  * The decider applies the flags first, then prompts at a terminal; without a terminal it fails and prints the flags to
  * paste. `--yes` is not a decision flag: it never grants authority.
  */

@@ -1,7 +1,7 @@
 /**
  * The shared frame of the project commands: global flags, the context, the JSON envelope, exit codes.
  *
- * Input: parsed flags and the command's action. Output: text on stdout and findings on stderr, or with `--json` a
+ * In: parsed flags and the command's action. Out: text on stdout and findings on stderr, or with `--json` a
  * single JSON document that holds both; `process.exitCode`. This file loads no prompt, schema validator or network
  * code.
  */

@@ -1,7 +1,7 @@
 /**
  * Loads the plugins of the project that a run belongs to.
  *
- * Input: the flags of `run`. Output: the loaded project, or undefined without a project or plugins; throws a
+ * In: the flags of `run`. Out: the loaded project, or undefined without a project or plugins; throws a
  * ProjectError with every reason to refuse. Grants that the user has not accepted lead to a prompt at a terminal and to
  * a refusal elsewhere. Start-up time counts: without a project, the only work is the search for `waft.json`.
  */

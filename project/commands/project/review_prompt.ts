@@ -1,7 +1,7 @@
 /**
  * The review prompt at a terminal.
  *
- * Input: review requests. Output: the user's decisions. Pending input is discarded before each question, so earlier
+ * In: review requests. Out: the user's decisions. Pending input is discarded before each question, so earlier
  * typing or pasting cannot answer it; the default is to allow nothing. Several plugins begin with one summary, and can
  * be allowed together; when one is refused, the answers before it are kept until that is confirmed. Loaded only for an
  * open question.

@@ -1,7 +1,7 @@
 /**
  * The terminal prompt that accepts the grants of a lockfile.
  *
- * Input: a project, the plugins and the groups of WASI that no record of this machine covers. Output: yes or no. Every
+ * In: a project, the plugins and the groups of WASI that no record of this machine covers. Out: yes or no. Every
  * grant is shown in full before the question; the default is no; earlier input is discarded.
  */
 import { confirm, isCancel } from "@clack/prompts";

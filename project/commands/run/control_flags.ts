@@ -1,6 +1,6 @@
 /**
- * Limits of a run: `--timeout TIME`, `--processor-time TIME`, `--fuel N`, `--max-memory SIZE`. Input: the flag values.
- * Output: the context of the run, and the engine options that make compiled code obey it. Times are milliseconds and
+ * Limits of a run: `--timeout TIME`, `--processor-time TIME`, `--fuel N`, `--max-memory SIZE`. In: the flag values.
+ * Out: the context of the run, and the engine options that make compiled code obey it. Times are milliseconds and
  * sizes are pages of 64 KiB, unless they have a unit.
  */
 import type { Context, EngineOptions } from "@waft/engine";

@@ -1,6 +1,6 @@
 /**
  * The fast path of `waft run` for binary modules that are not in the cache: a plain command line (plain_run.ts), no
- * imports but WASI's. Input: the words after `run`. Output: the exit status, or undefined when run.ts must take the
+ * imports but WASI's. In: the words after `run`. Out: the exit status, or undefined when run.ts must take the
  * full path; in that case there has been no effect yet.
  *
  * Invariant: loads neither commander nor any Node module, and the optimizing compiler only if an option requests it.

@@ -1,7 +1,7 @@
 /**
  * The project's settings for a guest, the same for every command that runs one.
  *
- * Input: the flags of `run`, `profile`, `debug` or `serve`. Output: the inputs of the guest and the options of the
+ * In: the flags of `run`, `profile`, `debug` or `serve`. Out: the inputs of the guest and the options of the
  * engine: flags first, then the machine's entry for the project (directories, variables) and the project's settings;
  * and the groups of WASI that the lockfile leaves. Invariant: `--bare` ignores all of them, but the project's files
  * remain protected. Plugins are the concern of `run` alone (project_plugins.ts).

@@ -1,6 +1,6 @@
 /**
- * The fast path of `waft run` for modules in the cache: a plain command line (plain_run.ts). Input: the words after
- * `run`. Output: the exit status, or undefined when another path must be taken: first_run.ts or run.ts; in that case
+ * The fast path of `waft run` for modules in the cache: a plain command line (plain_run.ts). In: the words after
+ * `run`. Out: the exit status, or undefined when another path must be taken: first_run.ts or run.ts; in that case
  * there has been no effect yet.
  *
  * Invariant: loads neither commander, nor the compiler, nor any Node module; together these take ten times as long as

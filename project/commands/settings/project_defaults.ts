@@ -1,7 +1,7 @@
 /**
  * The engine's options for a run: flags over the settings of the nearest project, over the engine's defaults.
  *
- * Input: the flags of a command that compiles. Output: engine options; notes on stderr for settings that this build
+ * In: the flags of a command that compiles. Out: engine options; notes on stderr for settings that this build
  * does not implement. Without a project nothing but a search for `waft.json` is done, since start-up time counts.
  */
 import type { EngineOptions } from "@waft/engine";

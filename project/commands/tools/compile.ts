@@ -1,6 +1,6 @@
 /**
  * `waft compile FILE -o ARTIFACT`: compiles a module to machine code in a file that `waft run --allow-precompiled` and
- * `Engine.load` accept. Input: a module, options, a machine. Output: the artifact, written completely or not at all.
+ * `Engine.load` accept. In: a module, options, a machine. Out: the artifact, written completely or not at all.
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";

@@ -1,5 +1,5 @@
 /**
- * Progress display of a slow compilation: a line on the terminal, drawn by a separate thread. Output: a function that
+ * Progress display of a slow compilation: a line on the terminal, drawn by a separate thread. Out: a function that
  * starts the display.
  */
 

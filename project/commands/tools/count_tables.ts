@@ -25,7 +25,11 @@ export function countTables({ functions, loops, allocations, growth, hostCalls }
       columns: ["calls", "function"],
       rows: functions.map((row) => [number(row.calls), named(row)]),
     },
-    { title: "Loops", columns: ["turns", "loop"], rows: loops.map((row) => [number(row.turns), placed(row)]) },
+    {
+      title: "Loops",
+      columns: ["iterations", "loop"],
+      rows: loops.map((row) => [number(row.iterations), placed(row)]),
+    },
     {
       title: "Allocations",
       columns: ["objects", "elements", "allocation"],

@@ -34,7 +34,7 @@ const PROFILE_ROWS: readonly OptionRow[] = [
   { flags: "--output <page>", description: "Write a page with a flame graph, or with the counts" },
   { flags: "--firefox <file>", description: "Write a profile that the Firefox profiler opens (profiler.firefox.com)" },
   { flags: "--interval <ms>", description: "Milliseconds between samples, 0.1 to 1000 (default: 1)" },
-  { flags: "--counts", description: "Count calls, loop turns, allocations, memory growth and host calls instead" },
+  { flags: "--counts", description: "Count calls, loop iterations, allocations, memory growth and host calls instead" },
   {
     flags: "--json",
     description: "Print the functions or counts as JSON; the program's output goes to standard error",

@@ -39,13 +39,13 @@ interface Abbreviation {
 const KNOWN: ReadonlySet<number> = new Set(Object.values(AT));
 
 /** The most entries of a module that are read, the most of their attributes, and the deepest nesting. */
-const MOST_ENTRIES = 4_000_000;
-const MOST_ATTRIBUTES = 32_000_000;
-const MOST_DEPTH = 1000;
+const MAX_ENTRIES = 4_000_000;
+const MAX_ATTRIBUTES = 32_000_000;
+const MAX_DEPTH = 1000;
 /** The most bytes of abbreviations that are read, as a multiple of their section. */
-const MOST_COPIES = 8;
+const MAX_COPIES = 8;
 /** The most steps in lists of ranges and locations that the evaluation of one frame takes. */
-const MOST_STEPS = 4_000_000;
+const MAX_STEPS = 4_000_000;
 const EMPTY = new Uint8Array(0);
 
 /** The state that the units of a module share: their sections, and the remaining limits of the work on them. */
@@ -54,13 +54,13 @@ class Limits {
   readonly #texts = new Map<string, TextSection>();
   readonly #abbreviations = new Map<number, ReadonlyMap<number, Abbreviation>>();
   #abbreviationBytes: number;
-  #entries = MOST_ENTRIES;
-  #attributes = MOST_ATTRIBUTES;
-  #steps = MOST_STEPS;
+  #entries = MAX_ENTRIES;
+  #attributes = MAX_ATTRIBUTES;
+  #steps = MAX_STEPS;
 
   constructor(sections: DebugSections) {
     this.sections = sections;
-    this.#abbreviationBytes = MOST_COPIES * this.section(".debug_abbrev").length;
+    this.#abbreviationBytes = MAX_COPIES * this.section(".debug_abbrev").length;
   }
 
   section(name: string): Uint8Array {
@@ -101,7 +101,7 @@ class Limits {
   }
 
   beginSteps(): void {
-    this.#steps = MOST_STEPS;
+    this.#steps = MAX_STEPS;
   }
 }
 
@@ -141,7 +141,7 @@ export class Unit {
     return this.#start;
   }
 
-  /** True if the entry at this offset of .debug_info is in the unit. */
+  /** Whether the entry at this offset of .debug_info is in the unit. */
   has(offset: number): boolean {
     return offset >= this.#start && offset < this.#end;
   }
@@ -187,7 +187,7 @@ export class Unit {
           continue;
         }
         const abbreviation = this.#abbreviations.get(code);
-        if (abbreviation === undefined || open.length > MOST_DEPTH) break;
+        if (abbreviation === undefined || open.length > MAX_DEPTH) break;
         this.limits.countEntry(abbreviation.attributes.length);
         const entry = this.#entry(reader, offset, abbreviation, open[0] ?? this.#root);
         if (rootOnly) return entry;

@@ -26,7 +26,7 @@ export interface FrameAccess {
 }
 
 /** The most bytes of a value in an expression: no base type is larger. */
-const MOST_VALUE = 16;
+const MAX_VALUE = 16;
 /** Kinds of places that OP.WASM_LOCATION names. */
 const PLACE = { LOCAL: 0, GLOBAL: 1, GLOBAL_FIXED: 3 } as const;
 /** Kinds of entries in lists of locations (7.7.3). */
@@ -160,7 +160,7 @@ class Expression {
         isValue ||= reader.left === 0;
       } else if (op === OP.IMPLICIT_VALUE) {
         const value = reader.take(reader.u32());
-        this.#stack.push(bitsIn(value.subarray(0, MOST_VALUE)));
+        this.#stack.push(bitsIn(value.subarray(0, MAX_VALUE)));
         isValue = true;
       } else if (!this.#operate(op, reader)) return undefined;
     }

@@ -19,7 +19,7 @@ const RLE = {
   START_LENGTH: 7,
 } as const;
 
-/** True if `entry` covers the address `pc`; an entry without bounds covers nothing. */
+/** Whether `entry` covers the address `pc`; an entry without bounds covers nothing. */
 export function covers(unit: Unit, entry: Entry, pc: number): boolean {
   const ranges = entry.attributes.get(AT.RANGES);
   if (typeof ranges === "number") {

@@ -16,7 +16,7 @@ const BLOCKS: ReadonlySet<number> = new Set([TAG.LEXICAL_BLOCK, TAG.INLINED_SUBR
 const VARIABLES: ReadonlySet<number> = new Set([TAG.VARIABLE, TAG.FORMAL_PARAMETER]);
 
 /** The most variables of a frame, or of a unit, that are shown. */
-const MOST_VARIABLES = 10_000;
+const MAX_VARIABLES = 10_000;
 
 /** A function at an instruction, and the unit that has it. */
 interface Found {
@@ -48,7 +48,7 @@ export class SourceVariables {
     const names = new Set<string>();
     for (const block of blocksAt(unit, func, frame.pc)) {
       for (const entry of block.children.filter(({ tag }) => VARIABLES.has(tag))) {
-        if (variables.length === MOST_VARIABLES) return variables;
+        if (variables.length === MAX_VARIABLES) return variables;
         const variable = this.#variable(unit, entry, func, frame, values);
         // A variable hides those of the same name in outer blocks.
         if (variable === undefined || names.has(variable.name)) continue;
@@ -64,7 +64,7 @@ export class SourceVariables {
     const found = this.#functionAt(frame.pc);
     if (found === undefined) return [];
     const values = new TypedValues(this.#units, memory);
-    return staticEntries(found.unit.tree).slice(0, MOST_VARIABLES).flatMap((entry) =>
+    return staticEntries(found.unit.tree).slice(0, MAX_VARIABLES).flatMap((entry) =>
       this.#variable(found.unit, entry, undefined, frame, values) ?? []
     );
   }

@@ -26,16 +26,16 @@ interface Place {
 }
 
 /** The most elements of an array, and characters of a text and of a name, that are shown. */
-const MOST_ELEMENTS = 1000;
-const MOST_CHARACTERS = 200;
-const MOST_NAME = 1000;
+const MAX_ELEMENTS = 1000;
+const MAX_CHARACTERS = 200;
+const MAX_NAME = 1000;
 /** The most members, enumerators and variants of a type, and dimensions of an array, that are read. */
-const MOST_CHILDREN = 10_000;
-const MOST_DIMENSIONS = 16;
+const MAX_CHILDREN = 10_000;
+const MAX_DIMENSIONS = 16;
 /** The most bytes of a number. */
-const MOST_BYTES = 16;
+const MAX_BYTES = 16;
 /** The most typedefs and qualifiers around a type. */
-const MOST_NAMES = 64;
+const MAX_NAMES = 64;
 const QUALIFIERS: ReadonlySet<number> = new Set([
   TAG.TYPEDEF,
   TAG.CONST_TYPE,
@@ -54,7 +54,7 @@ const PREFIXES: ReadonlyMap<number, string> = new Map([
 export function nameOf(entry: Entry | undefined): string | undefined {
   const name = entry?.attributes.get(AT.NAME);
   if (typeof name !== "string") return undefined;
-  return name.length > MOST_NAME ? `${name.slice(0, MOST_NAME)}…` : name;
+  return name.length > MAX_NAME ? `${name.slice(0, MAX_NAME)}…` : name;
 }
 
 function numberOf(entry: Entry | undefined, attribute: number): number | undefined {
@@ -65,12 +65,12 @@ function numberOf(entry: Entry | undefined, attribute: number): number | undefin
 /** The size of a number in bytes; `fallback` if it is missing or impossible. */
 function numberSize(type: Entry, fallback: number): number {
   const size = numberOf(type, AT.BYTE_SIZE) ?? fallback;
-  return size >= 1 && size <= MOST_BYTES ? size : fallback;
+  return size >= 1 && size <= MAX_BYTES ? size : fallback;
 }
 
 /** The children of a type with this tag. */
 function childrenOf(type: Entry, tag: number): Entry[] {
-  return type.children.slice(0, MOST_CHILDREN).filter((child) => child.tag === tag);
+  return type.children.slice(0, MAX_CHILDREN).filter((child) => child.tag === tag);
 }
 
 /** Reads values of one program. */
@@ -118,14 +118,14 @@ export class TypedValues {
   #core(unit: Unit, type: Entry | undefined): Entry | undefined {
     let core = type;
     for (let k = 0; core !== undefined && QUALIFIERS.has(core.tag); k++) {
-      core = k < MOST_NAMES ? this.referred(unit, core, AT.TYPE) : undefined;
+      core = k < MAX_NAMES ? this.referred(unit, core, AT.TYPE) : undefined;
     }
     return core;
   }
 
   /** A type in a notation close to that of C. */
   typeName(unit: Unit, type: Entry | undefined, depth = 0): string {
-    if (type === undefined || depth > MOST_NAMES) return "void";
+    if (type === undefined || depth > MAX_NAMES) return "void";
     const name = nameOf(type);
     if (name !== undefined) return name;
     const target = () => this.typeName(unit, this.referred(unit, type, AT.TYPE), depth + 1);
@@ -172,7 +172,7 @@ export class TypedValues {
     const size = numberSize(type, 4);
     const bits = this.#bits(place, size);
     const value = BigInt.asIntN(size * 8, bits);
-    const found = type.children.slice(0, MOST_CHILDREN).find((each) => {
+    const found = type.children.slice(0, MAX_CHILDREN).find((each) => {
       const constant = numberOf(each, AT.CONST_VALUE);
       return constant !== undefined && (BigInt(constant) === value || BigInt(constant) === bits);
     });
@@ -196,7 +196,7 @@ export class TypedValues {
 
   /** The text at an address, up to a zero. */
   #textAt(address: number): string {
-    const bytes = this.#memory().subarray(address, address + MOST_CHARACTERS);
+    const bytes = this.#memory().subarray(address, address + MAX_CHARACTERS);
     const end = bytes.indexOf(0);
     return new TextDecoder().decode(bytes.slice(0, end < 0 ? bytes.length : end)) + (end < 0 ? "…" : "");
   }
@@ -213,7 +213,7 @@ export class TypedValues {
   ): Pick<Variable, "text" | "parts"> {
     const size = inner.reduce((product, each) => product * each, this.#sizeOf(unit, element));
     const isText = inner.length === 0 && isCharacter(this.#core(unit, element));
-    const count = Math.min(length, MOST_ELEMENTS);
+    const count = Math.min(length, MAX_ELEMENTS);
     const parts = () =>
       Array.from({ length: count }, (_, k): Variable => {
         const at = address + k * size;
@@ -234,7 +234,7 @@ export class TypedValues {
     const size = numberOf(core, AT.BYTE_SIZE);
     if (size !== undefined || core === undefined) return size ?? 1;
     if (POINTERS.has(core.tag)) return unit.addressBytes;
-    if (core.tag !== TAG.ARRAY_TYPE || depth > MOST_NAMES) return 1;
+    if (core.tag !== TAG.ARRAY_TYPE || depth > MAX_NAMES) return 1;
     return lengthsOf(core).reduce(
       (product, each) => product * each,
       this.#sizeOf(unit, this.referred(unit, core, AT.TYPE), depth + 1),
@@ -251,7 +251,7 @@ export class TypedValues {
     if (nameOf(type) !== "&str") return undefined;
     const [data, length] = childrenOf(type, TAG.MEMBER).map((member) => this.#numberIn(unit, member, address));
     if (data === undefined || length === undefined || !this.#has(data)) return undefined;
-    const bytes = this.#memory().subarray(data, data + Math.min(length, MOST_CHARACTERS));
+    const bytes = this.#memory().subarray(data, data + Math.min(length, MAX_CHARACTERS));
     return JSON.stringify(new TextDecoder().decode(bytes.slice()));
   }
 
@@ -294,7 +294,7 @@ export class TypedValues {
 
 /** The lengths of an array's dimensions, outermost first. */
 function lengthsOf(type: Entry): number[] {
-  return type.children.slice(0, MOST_DIMENSIONS).filter(({ tag }) => tag === TAG.SUBRANGE_TYPE).map((range) => {
+  return type.children.slice(0, MAX_DIMENSIONS).filter(({ tag }) => tag === TAG.SUBRANGE_TYPE).map((range) => {
     const count = numberOf(range, AT.COUNT);
     return Math.max(0, count ?? (numberOf(range, AT.UPPER_BOUND) ?? -1) + 1);
   });

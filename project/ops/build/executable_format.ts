@@ -7,7 +7,7 @@
 /** The number of bytes at the start of a file that are its head, as far as this module reads it. */
 export const HEAD_BYTES = 4096;
 /** The shortest head, which the fields of fixed places are in. */
-const LEAST_HEAD_BYTES = 64;
+const MIN_HEAD_BYTES = 64;
 const ELF = 0x7f454c46;
 const MACHO = 0xfeedfacf;
 const MZ = 0x4d5a;
@@ -40,16 +40,16 @@ export function executableEnd(head: DataView): number | undefined {
 }
 
 function isElf(head: DataView): boolean {
-  return head.byteLength >= LEAST_HEAD_BYTES && head.getUint32(0) === ELF;
+  return head.byteLength >= MIN_HEAD_BYTES && head.getUint32(0) === ELF;
 }
 
 function isMachO(head: DataView): boolean {
-  return head.byteLength >= LEAST_HEAD_BYTES && head.getUint32(0, true) === MACHO;
+  return head.byteLength >= MIN_HEAD_BYTES && head.getUint32(0, true) === MACHO;
 }
 
 /** The offset of the PE header. */
 function peHeader(head: DataView): number | undefined {
-  if (head.byteLength < LEAST_HEAD_BYTES || head.getUint16(0) !== MZ) return undefined;
+  if (head.byteLength < MIN_HEAD_BYTES || head.getUint16(0) !== MZ) return undefined;
   const at = head.getUint32(60, true);
   return at <= head.byteLength - PE_HEADER_BYTES && head.getUint32(at) === PE ? at : undefined;
 }

@@ -1,8 +1,8 @@
 /**
  * `add`: adds requirements, brings the lockfile in line, and writes both files as a pair.
  *
- * Input: plugin ids with optional ranges, directories, or nothing (which only updates the lockfile to match the
- * manifest). Output: a ChangeResult. The constraint written is the range as typed, `^<resolved>` when none was typed,
+ * In: plugin ids with optional ranges, directories, or nothing (which only updates the lockfile to match the
+ * manifest). Out: a ChangeResult. The constraint written is the range as typed, `^<resolved>` when none was typed,
  * or the exact version with `exact`. Short and bare names are never expanded.
  */
 import { relative, resolve } from "node:path";

@@ -2,7 +2,7 @@
  * One change of a project, from intent to written files: the operation behind `add`, `rm`, `plugin update` and `plugin
  * grant`.
  *
- * Input: a project and the edits to its requirements, bindings, configuration or decisions. Output: the changes with
+ * In: a project and the edits to its requirements, bindings, configuration or decisions. Out: the changes with
  * their reasons, and the names of the written files. Invariant: either both files are written or neither; a cancelled
  * review writes nothing. A broken or conflicted lockfile is salvaged entry by entry, and entries that cannot be trusted
  * are reviewed again.

@@ -1,7 +1,7 @@
 /**
  * The differences between the locked state and a prepared one, plugin by plugin.
  *
- * Input: the previous lockfile's content and a Prepared. Output: one Change per id, in code-unit order, with reasons,
+ * In: the previous lockfile's content and a Prepared. Out: one Change per id, in code-unit order, with reasons,
  * the newer versions that were skipped and why, and the difference in authority. `plan` and `add` display these
  * changes.
  */

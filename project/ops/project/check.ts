@@ -1,7 +1,7 @@
 /**
  * `plugin check`: verifies that every statement of the lockfile still holds.
  *
- * Input: a project. Output: one line per group of checks (lockfile, artifacts, engines, policy, links, registry) and
+ * In: a project. Out: one line per group of checks (lockfile, artifacts, engines, policy, links, registry) and
  * findings. Works with a broken lockfile, which is then the first and only failed check. Online, it also checks every
  * digest against the registry (which detects a poisoned lockfile), the registry's signatures, and yanks. `--offline`
  * skips these checks and says so.

@@ -1,7 +1,7 @@
 /**
  * Decisions on authority, from prompts and flags.
  *
- * Input: prepared plugins, the last reviews, and a Decider (a prompt, flags, or a refusal). Output: grants and denials
+ * In: prepared plugins, the last reviews, and a Decider (a prompt, flags, or a refusal). Out: grants and denials
  * for every plugin. Providers come before consumers, so the reach of a consumer is settled when it is reviewed. `--yes`
  * decides nothing: authority comes from an answer at a prompt or from flags that name it.
  */

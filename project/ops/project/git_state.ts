@@ -1,7 +1,7 @@
 /**
  * The state of the Git repository that contains a package: commit, version tags, changed files.
  *
- * Input: a directory, possibly hostile. Output: facts, or undefined outside of a repository. Invariant: no program in
+ * In: a directory, possibly hostile. Out: facts, or undefined outside of a repository. Invariant: no program in
  * the repository, or named by its configuration (monitors, hooks, filters, transports), runs, and Git sees none of
  * waft's variables. A hostile repository can therefore neither act nor learn the publishing token.
  */

@@ -1,7 +1,7 @@
 /**
  * `init`: creates a project, either minimal or with the files of an application or a publishable plugin.
  *
- * Input: the kind of project, and its metadata. Output: the files created. Invariant: nothing is overwritten; if one
+ * In: the kind of project, and its metadata. Out: the files created. Invariant: nothing is overwritten; if one
  * file exists already, nothing is created. A plugin created here builds, passes `plugin check` and publishes unchanged.
  */
 import { dirname, join } from "node:path";

@@ -1,8 +1,8 @@
 /**
  * `plugin inspect` and `plugin catalog`: a readable definition, and a first catalog generated from a module.
  *
- * Input: an id of the project, `<id>@<version>` of the registry, or a directory; for the catalog, a package and its
- * modules. Output: the definition with its authorities and its relations to other plugins; or a catalog that fits the
+ * In: an id of the project, `<id>@<version>` of the registry, or a directory; for the catalog, a package and its
+ * modules. Out: the definition with its authorities and its relations to other plugins; or a catalog that fits the
  * module's imports and exports, with the reasons left for the author to write.
  */
 import { join, resolve } from "node:path";

@@ -1,7 +1,7 @@
 /**
  * `plugin list`: the locked plugins and the state of each.
  *
- * Input: a project and the machine's context. Output: one row per plugin: version, the plugins that require it, grants,
+ * In: a project and the machine's context. Out: one row per plugin: version, the plugins that require it, grants,
  * and problems, if any. Yanks come from the registry, or offline from its last known answer.
  */
 import { ProjectError } from "../../base/diagnostic.ts";

@@ -1,7 +1,7 @@
 /**
  * The programming interface to a project: an engine with its settings, and its plugins ready to serve guests.
  *
- * Input: a directory (the nearest `waft.json` upwards counts) and the program's own choices. Output: an engine with the
+ * In: a directory (the nearest `waft.json` upwards counts) and the program's own choices. Out: an engine with the
  * project's features and optimizations, and `start`, which runs a guest with the plugins that the lockfile allows. As
  * with `waft run`, only the lockfile decides, and any difference from it is refused before code runs.
  */

@@ -1,7 +1,7 @@
 /**
  * `plugin plan`: the effect of `add` or `plugin update`, without applying it.
  *
- * Input: a project and the plugins to move. Output: changes with reasons, the load order, and the link table: each
+ * In: a project and the plugins to move. Out: changes with reasons, the load order, and the link table: each
  * import, its provider, and the grant that permits the link. Only the caches are written.
  */
 import { guestOffers } from "../../definitions/contracts.ts";

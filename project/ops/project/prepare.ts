@@ -1,7 +1,7 @@
 /**
  * From requirements to the complete content of a lockfile, except the decisions on authority.
  *
- * Input: the requirements to meet, the usable part of the previous lockfile, choices for bindings. Output: exact
+ * In: the requirements to meet, the usable part of the previous lockfile, choices for bindings. Out: exact
  * versions, checked packages, bindings, load order, and the authority that each plugin still holds from the last
  * review. Only the caches are written. `add`, `rm`, `plugin update`, `plugin grant` and `plugin plan` all start here.
  */

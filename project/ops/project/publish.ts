@@ -1,7 +1,7 @@
 /**
  * `plugin publish`: runs every check of the registry locally, then builds the archive and sends it.
  *
- * Input: a package's directory. Output: the publication, real or simulated: version and its origin, files, digests,
+ * In: a package's directory. Out: the publication, real or simulated: version and its origin, files, digests,
  * authorities. The version is `package.version`, else the highest version tag reachable from HEAD; that tag must be on
  * HEAD itself and the tree clean. Only allow-listed files ship.
  */

@@ -1,7 +1,7 @@
 /**
  * `status`: the state of the project, the runtime and their surroundings, valid or broken.
  *
- * Input: a directory. Output: data about runtime, project, manifest, lockfile, plugins, registry and policy. Never
+ * In: a directory. Out: data about runtime, project, manifest, lockfile, plugins, registry and policy. Never
  * fails on a broken project, uses no network, changes nothing.
  */
 import { realpathSync } from "node:fs";

@@ -1,7 +1,7 @@
 /**
  * `tree` and `outdated`: the locked plugins by the plugins that require them, and newer versions of them.
  *
- * Input: a project. Output: rows. `tree` uses no network; `outdated` queries each plugin's registry and changes
+ * In: a project. Out: rows. `tree` uses no network; `outdated` queries each plugin's registry and changes
  * nothing.
  */
 import { ProjectError } from "../../base/diagnostic.ts";

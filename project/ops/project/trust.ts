@@ -1,7 +1,7 @@
 /**
  * `trust`: records that the user of this machine accepts the grants of a project's lockfile.
  *
- * Input: a project, and a digest or a question. Output: the plugins with authority, their common digest, and whether
+ * In: a project, and a digest or a question. Out: the plugins with authority, their common digest, and whether
  * they are accepted now. Invariant: a record is made only if the digest matches or the user said yes. An invalid
  * lockfile is refused.
  */

@@ -1,7 +1,7 @@
 /**
  * `init --upgrade`: converts a manifest of schema v0 to v1.
  *
- * Input: a `waft.json` whose `$schema` names v0 and whose plugin keys may be short (`<org>/<name>`). Output: the same
+ * In: a `waft.json` whose `$schema` names v0 and whose plugin keys may be short (`<org>/<name>`). Out: the same
  * text with the address of the v1 schema and full keys; formatting is preserved. The host of a short key is asked for
  * or given, never guessed.
  */

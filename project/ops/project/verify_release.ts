@@ -1,7 +1,7 @@
 /**
  * Verifies a release against its registry's signature.
  *
- * Input: a release as an index lists it, its registry. Output: nothing, or a ProjectError (exit 5). The record must
+ * In: a release as an index lists it, its registry. Out: nothing, or a ProjectError (exit 5). The record must
  * name exactly this package, version, archive, definition, publisher and time of publication, and its signature must be
  * that of a known key of the registry.
  */

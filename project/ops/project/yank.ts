@@ -1,7 +1,7 @@
 /**
  * `plugin yank`: withdraws a release from new resolutions, or restores it.
  *
- * Input: a package, an exact version, a reason with a severity (none to restore the release). Output: the registry's
+ * In: a package, an exact version, a reason with a severity (none to restore the release). Out: the registry's
  * new state of the version. Projects that have locked the version keep it and are warned.
  */
 import { fail } from "../../base/diagnostic.ts";

@@ -22,8 +22,8 @@ export type Print = (category: "stdout" | "stderr", text: string) => void;
 /** Bytes of an entry in a list of buffers: address and length. */
 const ENTRY = 8;
 /** The most entries of a list, which is WASI's own limit, and the most bytes that one call writes. */
-const MOST_ENTRIES = 1024;
-const MOST_BYTES = 1 << 20;
+const MAX_ENTRIES = 1024;
+const MAX_BYTES = 1 << 20;
 /** A descriptor that no process has. */
 const NO_DESCRIPTOR = 0x7fffffff;
 /** `openat` relative to the current directory. */
@@ -90,10 +90,10 @@ function bytesIn(
   memory: Uint8Array,
   { list, count, result }: { readonly list: number; readonly count: number; readonly result: number },
 ): Uint8Array | undefined {
-  if (count > MOST_ENTRIES || list + count * ENTRY > memory.length || result + 4 > memory.length) return undefined;
+  if (count > MAX_ENTRIES || list + count * ENTRY > memory.length || result + 4 > memory.length) return undefined;
   const view = new DataView(memory.buffer, memory.byteOffset, memory.length);
   const parts: Uint8Array[] = [];
-  let left = MOST_BYTES;
+  let left = MAX_BYTES;
   for (let at = list; at < list + count * ENTRY; at += ENTRY) {
     const [start, length] = [view.getUint32(at, true), view.getUint32(at + 4, true)];
     if (start + length > memory.length) return undefined;

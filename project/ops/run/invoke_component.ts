@@ -14,7 +14,7 @@ import { oneLine, UsageError } from "../../base/failure.ts";
 import { nearestName } from "../../base/grammar.ts";
 
 /** The number of functions that an error names. */
-const MOST_LISTED = 40;
+const MAX_LISTED = 40;
 
 /** A call that can be made: its arguments have been read. */
 export interface PlannedInvocation {
@@ -64,7 +64,7 @@ function findFunction(file: string, types: ReadonlyMap<string, FuncType>, name: 
   if (types.has(name)) return name;
   const found = [...types.keys()].filter((whole) => whole.endsWith(`#${name}`));
   if (found.length === 1) return found[0];
-  const rows = (found.length > 1 ? found : [...types.keys()]).slice(0, MOST_LISTED)
+  const rows = (found.length > 1 ? found : [...types.keys()]).slice(0, MAX_LISTED)
     .map((whole) => `\n    ${oneLine(whole)}: ${oneLine(signature(types.get(whole)!))}`).join("");
   if (found.length > 1) throw new UsageError(`--invoke: several interfaces of ${file} have ${name}; name one:${rows}`);
   if (rows === "") throw new UsageError(`--invoke: ${file} exports no functions`);

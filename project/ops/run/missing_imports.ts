@@ -1,7 +1,7 @@
 /**
  * Unsatisfied imports, reported all at once before compilation.
  *
- * Input: a module's imports, and the names that are provided. Output: a failure that lists each missing import with its
+ * In: a module's imports, and the names that are provided. Out: a failure that lists each missing import with its
  * type, its position in a text module, and its usual cause; or, on request, functions that trap when called.
  */
 import { markUncatchable, TrapError } from "@waft/engine/internal/errors";

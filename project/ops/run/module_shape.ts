@@ -1,7 +1,7 @@
 /**
  * The imports and exports of a module, read before compilation.
  *
- * Input: the bytes of a module, binary or text. Output: its imports with their types and, for text, their positions,
+ * In: the bytes of a module, binary or text. Out: its imports with their types and, for text, their positions,
  * and its exports; undefined for an invalid module, whose error the compiler reports with its position. Function bodies
  * are not examined.
  */

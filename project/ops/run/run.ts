@@ -1,6 +1,6 @@
 /**
  * Runs a module file: reads it, checks function, arguments and imports, compiles, instantiates with WASI and the
- * project's plugins, and calls (run_module.ts). Input: a path, words of the command line, and a loaded project. Output:
+ * project's plugins, and calls (run_module.ts). In: a path, words of the command line, and a loaded project. Output:
  * the result lines; throws UsageError, FileFailure, GuestExit, or a ProjectError before the guest starts. Calls are
  * asynchronous if plugins use the network, so that a deadline ends waiting; otherwise they are synchronous, which is
  * faster.

@@ -1,6 +1,6 @@
 /**
  * Runs a compiled module as a program or as one call: chooses the function, converts arguments and results, and
- * provides WASI when the module imports it. Input: a module, words of the command line. Output: the result lines;
+ * provides WASI when the module imports it. In: a module, words of the command line. Out: the result lines;
  * throws UsageError, FileFailure, GuestExit. run.ts adds plugins; this file loads nothing that they need.
  */
 import type { Context, Instance, Module } from "@waft/engine";
@@ -56,7 +56,7 @@ interface PlannedCall {
 export const INITIALIZE = "_initialize";
 
 /** The number of exports that an error names. */
-const MOST_LISTED = 40;
+const MAX_LISTED = 40;
 
 /** The namespace of WASI preview 1. */
 export const WASI = "wasi_snapshot_preview1";
@@ -114,7 +114,7 @@ export function requireFunction(
   return { name, ...functionType(file, module, name) };
 }
 
-/** True if the module exports `_initialize`. Throws FileFailure if that takes parameters or returns results. */
+/** Whether the module exports `_initialize`. Throws FileFailure if that takes parameters or returns results. */
 function needsInitialization(file: string, module: ModuleShape): boolean {
   const type = module.functionType(INITIALIZE);
   if (type === undefined) return false;
@@ -254,8 +254,8 @@ function functionsOf(module: ModuleShape): { name: string; type: string }[] {
 }
 
 function listOf(functions: { name: string; type: string }[]): string {
-  const left = functions.length - MOST_LISTED;
-  return functions.slice(0, MOST_LISTED).map(({ name, type }) => `\n    ${oneLine(name)} ${type}`).join("") +
+  const left = functions.length - MAX_LISTED;
+  return functions.slice(0, MAX_LISTED).map(({ name, type }) => `\n    ${oneLine(name)} ${type}`).join("") +
     (left > 0 ? `\n    and ${left} more` : "");
 }
 

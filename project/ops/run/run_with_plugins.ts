@@ -1,7 +1,7 @@
 /**
  * Runs a component as a guest of a project with plugins.
  *
- * Input: a loaded project, the component and the function that instantiates it. Output: the result of a run, whose
+ * In: a loaded project, the component and the function that instantiates it. Out: the result of a run, whose
  * calls go through the graph of the guest and its plugins; throws a ProjectError before the guest starts. The graph is
  * closed at the end, also after a failure, which the failure of a plugin's `stop` does not replace.
  */

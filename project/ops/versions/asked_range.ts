@@ -1,5 +1,5 @@
 /**
- * The range of versions of waft that a project asks for. Input: a directory. Output: `package.engines.waft` of the
+ * The range of versions of waft that a project asks for. In: a directory. Out: `package.engines.waft` of the
  * nearest `waft.json`, or nothing. A manifest that cannot be read is left to the command, which reports it with its
  * place.
  */

@@ -1,7 +1,7 @@
 /**
  * Edits the login shell's start-up files so that waft's directory is on the PATH.
  *
- * Input: the shell, the home directory, waft's directory. Output: a block for each file, applied and undone exactly. A
+ * In: the shell, the home directory, waft's directory. Out: a block for each file, applied and undone exactly. A
  * file that is a symbolic link or not writable is left alone, and the user is shown the line to add. The block is
  * guarded: reading it twice adds nothing. All other bytes of a file stay as they are, whatever its encoding.
  */

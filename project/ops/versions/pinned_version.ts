@@ -1,7 +1,7 @@
 /**
  * The version of waft that a project pins: `package.engines.waft` of the nearest `waft.json`.
  *
- * Input: a directory, the running version, the machine's directories. Output: undefined, another installed version to
+ * In: a directory, the running version, the machine's directories. Out: undefined, another installed version to
  * start instead, or a ProjectError (exit 9) that names the range and the version to install. A manifest that cannot be
  * read, or that other users could have written, is left to the command, which reports it with its position. Nothing
  * heavy is loaded unless the project pins another version.

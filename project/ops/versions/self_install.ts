@@ -1,7 +1,7 @@
 /**
  * Installs waft itself on a machine, and uninstalls it.
  *
- * Input: the directory of an unpacked bundle whose archive install.sh has checked. Output: the version in place and
+ * In: the directory of an unpacked bundle whose archive install.sh has checked. Out: the version in place and
  * active, the launcher in the chosen directory, and a receipt of every change outside of waft's own directories, from
  * which `self uninstall` undoes exactly those. Invariant: the receipt is written before the changes it records, so a
  * killed installation can be undone.

@@ -1,7 +1,7 @@
 /**
  * The version manager: installs, selects, rolls back and removes versions of waft.
  *
- * Input: targets (`canary`, `nightly`, `latest`, an exact version) and the machine's directories. Output: a record of
+ * In: targets (`canary`, `nightly`, `latest`, an exact version) and the machine's directories. Out: a record of
  * the action. A version is installed only after its signature, freshness, size, SHA-256, archive layout and a first
  * start have been checked. Invariant: a single rename installs it; a failure at any point before leaves the machine
  * unchanged. Versions are installed side by side: `use` and `rollback` only change the active one.

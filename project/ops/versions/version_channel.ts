@@ -1,5 +1,5 @@
 /**
- * The channel of a version of waft. Input: a version's name, the receipt of an installed one, or this program. Output:
+ * The channel of a version of waft. In: a version's name, the receipt of an installed one, or this program. Output:
  * `canary`, `nightly`, `official`, or `source` for a build from a checkout, which has a version's name but is not a
  * release.
  */

@@ -1,7 +1,7 @@
 /**
  * Starts another version of waft: to test it before it is installed, and for a project that pins it.
  *
- * Input: a version's directory. Output: the text that its `waft --version` prints. The program gets no input, a time
+ * In: a version's directory. Out: the text that its `waft --version` prints. The program gets no input, a time
  * limit, and an environment without the variables that select a version.
  */
 import { spawn } from "node:child_process";

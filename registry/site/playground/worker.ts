@@ -15,8 +15,8 @@ type Request =
   | { readonly id: number; readonly text: string }
   | { readonly id: number; readonly call: string; readonly values: readonly string[] };
 
-const MOST_FUNCTIONS = 100;
-const MOST_CALLS = 100;
+const MAX_FUNCTIONS = 100;
+const MAX_CALLS = 100;
 
 const scope = globalThis as unknown as {
   onmessage: (event: { readonly data: Request }) => void;
@@ -47,7 +47,7 @@ async function compile(text: string): Promise<object> {
   const module = parseModule(text);
   const explorer = await exploreModule(module, { features: featureSet(), withoutHost: true });
   last = { bytes: new Uint8Array(module.bytes), exports: exportedFunctions(module) };
-  const order = [...explorer.callOrder()].slice(0, MOST_FUNCTIONS);
+  const order = [...explorer.callOrder()].slice(0, MAX_FUNCTIONS);
   return {
     bytes: last.bytes.length,
     exports: last.exports.map(({ name, type }) => ({ name, type: funcTypeName(type) })),
@@ -85,7 +85,7 @@ async function call(name: string, values: readonly string[]): Promise<object> {
   for (const { module, name, kind } of WebAssembly.Module.imports(compiled)) {
     if (kind !== "function") throw new Error(`The playground has no ${kind} to import as "${module}" "${name}"`);
     (imports[module] ??= {})[name] = (...given: unknown[]) => {
-      if (calls.length < MOST_CALLS) calls.push(`${module}.${name}(${given.map(String).join(", ")})`);
+      if (calls.length < MAX_CALLS) calls.push(`${module}.${name}(${given.map(String).join(", ")})`);
     };
   }
   const { exports } = await WebAssembly.instantiate(compiled, imports);
