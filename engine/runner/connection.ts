@@ -27,6 +27,8 @@ export const GRACE_MS = 1000;
 const MAX_TIMER_MS = 0x7fff_ffff;
 /** The number of errors of host functions that a request keeps for guests that catch and rethrow them. */
 const MAX_ERRORS = 64;
+/** What an answer costs at least while the runner has not read it, in bytes. */
+const MIN_UNREAD = 1024;
 /** Bytes of standard error that are kept for the error that reports the end of the runner. */
 const MAX_DIAGNOSIS = 2000;
 /** The largest id. */
@@ -72,6 +74,8 @@ export class Connection {
   readonly #reader: MessageReader;
   readonly #writer = new PayloadWriter();
   readonly #maxBytes: number;
+  /** Bytes of answers to calls of host functions that the runner has not read. */
+  #unread = 0;
   #nextId = 1;
   #nextFunction = 0;
   #diagnosis = "";
@@ -279,14 +283,27 @@ export class Connection {
       this.#throwInGuest(request, id, error);
       return;
     }
-    if (this.#failure === undefined) void this.#process.write(message);
+    this.#sendAnswer(message);
   }
 
   #throwInGuest(request: Request, id: number, error: unknown): void {
     request.callback = 0;
     if (request.errors.size >= MAX_ERRORS) request.errors.delete(request.errors.keys().next().value!);
     request.errors.set(id, error);
-    if (this.#failure === undefined) void this.#process.write(newMessage(KIND.THREW, id, 0, 0));
+    this.#sendAnswer(newMessage(KIND.THREW, id, 0, 0));
+  }
+
+  /** Sends an answer to a call of a host function. Ends a runner that makes calls and does not read their answers. */
+  #sendAnswer(message: Uint8Array): void {
+    if (this.#failure !== undefined) return;
+    const sent = this.#process.write(message);
+    if (sent === undefined) return;
+    const cost = message.length + MIN_UNREAD;
+    this.#unread += cost;
+    void sent.then(() => this.#unread -= cost);
+    if (this.#unread > 2 * this.#maxBytes) {
+      this.kill(new RunnerError("The runner was ended: it does not read the answers of host functions"));
+    }
   }
 
   #fail(reason: RunnerError): void {

@@ -136,7 +136,7 @@ class GuestProcess {
   constructor(module: Module, options: ThreadsOptions, { deadline, processorTime, fuel, signal }: Context) {
     if (processorTime !== undefined || fuel !== undefined || signal !== undefined) {
       throw new TypeError(
-        "A program with threads supports the limit deadline alone, not processorTime, fuel or signal",
+        "A program with threads supports only the limit deadline, not processorTime, fuel or signal",
       );
     }
     const memoryImport = module.imports.find((entry) => entry.kind === "memory");

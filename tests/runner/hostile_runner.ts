@@ -102,6 +102,9 @@ if (mode.startsWith("call-")) {
   send(KIND.DONE, request().id);
   const { id } = request();
   if (mode === "call-twice") { for (const callback of [1, 2]) send(KIND.HOST, callback, hostCall(id), 0); }
+  if (mode === "call-flood") {
+    for (let callback = 1;; callback++) send(KIND.HOST, callback, hostCall(id), 0);
+  }
   if (mode === "call-result") send(KIND.DONE, id, new Uint8Array([0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 200]));
   if (mode === "call-count") send(KIND.DONE, id, new Uint8Array(12).fill(255));
   if (mode === "call-error") {

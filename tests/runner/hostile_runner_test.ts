@@ -12,7 +12,8 @@ import { hostCommand } from "../support/host_arguments.ts";
 function start(mode: string, startDeadline?: number): Promise<Runner> {
   const [program, first] = hostCommand(fileURLToPath(new URL("./hostile_runner.ts", import.meta.url)));
   const command = [program, ...first, mode];
-  return Runner.start(startDeadline === undefined ? { command } : { command, startDeadline });
+  const options = { command, maxMessageBytes: 1 << 20 };
+  return Runner.start(startDeadline === undefined ? options : { ...options, startDeadline });
 }
 
 /** The error of a rejection, which must be a RunnerError. */
@@ -100,6 +101,10 @@ Deno.test("a hostile runner's calls and results", async () => {
     assert.match(await failureOf(instance.call({ deadline: 10 }, "run")), expected, mode);
     await untilGone(runner);
   }
+  const flooding = await start("call-flood");
+  const flooded = await (await flooding.compile("(module)")).instantiate({}, { e: { f: () => {} } });
+  assert.match(await failureOf(flooded.call({}, "run")), /does not read the answers of host functions/);
+  await untilGone(flooding);
   const runner = await start("call-error");
   const instance = await (await runner.compile("(module)")).instantiate({}, { e: { f: () => {} } });
   const error = await instance.call({}, "run").catch((error) => error);
