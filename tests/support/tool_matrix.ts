@@ -161,6 +161,12 @@ export const MATRIX_PROGRAMS: readonly MatrixProgram[] = [
     name: "threads",
     file: at("examples/wasi/threads.wasm"),
     stop: "_start",
-    refused: { profile: THREADS, counts: THREADS, coredump: /not processorTime, fuel/, debug: THREADS, replay: THREADS },
+    refused: {
+      profile: THREADS,
+      counts: THREADS,
+      coredump: /not processorTime, fuel/,
+      debug: THREADS,
+      replay: THREADS,
+    },
   },
 ];
