@@ -35,6 +35,7 @@ const WINDOWS_ALONE = "Windows alone: the tests on Windows run it";
 const UNREACHED: readonly (readonly [path: string, inFunction: string, reason: string])[] = [
   ["engine/host/code/bsearch_entry.ts", "moveVectors", WINDOWS_ALONE],
   ["engine/host/code/bsearch_entry.ts", "emitWin64Shell", WINDOWS_ALONE],
+  ["engine/runner/warm_up.ts", "isNeeded", "on every system: tests/runner runs it"],
 ];
 
 /** Coverage in LCOV's format of what `deno` ran with `--coverage=folder`. */
