@@ -5,6 +5,7 @@ import { THREAD } from "../abi/context_layout.ts";
 import { JOB, type OptimizeJob, WORD } from "../background/optimize_job.ts";
 import type { PendingWork } from "../runtime/thread/guest_thread.ts";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
+import { codeSettings } from "../settings/code_settings.ts";
 
 /** The calls of a test's thread: the time at which a limit of the call in progress is reached, and preempted calls. */
 interface Calls {
@@ -31,7 +32,7 @@ function warmingModule(
       },
     },
   } as never;
-  const baseline = { valid: { bytes: new Uint8Array(8) } } as never;
+  const baseline = { valid: { bytes: new Uint8Array(8) }, settings: codeSettings() } as never;
   const compiler = {
     target: { name: "x64" },
     options: { cpu: new Set<string>() },
@@ -179,7 +180,7 @@ function largeModule({ bodyBytes = 20_000, functions = 10 } = {}) {
       functionAt: (pc: number) => Math.floor(pc / CODE_BYTES),
       callSiteAt: (pc: number) => pc % CODE_BYTES === 50 ? {} : undefined,
     },
-    deterministic: false,
+    settings: codeSettings(),
   };
   const compiler = {
     target: { name: "x64" },
