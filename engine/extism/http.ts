@@ -1,6 +1,6 @@
 /**
  * HTTP requests of plugins. In: a request as the plugin describes it. Out: the response, whose body is bounded.
- * Invariant: no request goes to a host that is not allowed, also after a redirection.
+ * Invariant: no request goes to a host that is not allowed, also after a redirection, and none goes on after its call.
  */
 
 /** A request of a plugin. */
@@ -29,13 +29,17 @@ function isAllowedHost(host: string, patterns: readonly string[]): boolean {
   });
 }
 
-/** Sends a request. Rejects with an Error for a host that is not allowed, and for a response that is too long. */
+/**
+ * Sends a request. Rejects with an Error for a host that is not allowed, for a response that is too long, and once
+ * `signal` is aborted.
+ */
 export async function request(
   { url, method, headers }: PluginRequest,
   body: Uint8Array<ArrayBuffer> | undefined,
   allowedHosts: readonly string[],
   maxBytes: number,
   send: typeof fetch,
+  signal: AbortSignal,
 ): Promise<PluginResponse> {
   let address = new URL(url);
   let verb = (method ?? "GET").toUpperCase();
@@ -49,6 +53,7 @@ export async function request(
       method: verb,
       headers: fields,
       redirect: "manual",
+      signal,
       ...(content === undefined ? {} : { body: content }),
     });
     const target = response.headers.get("location");

@@ -114,6 +114,7 @@ export const KERNEL = `(module $extism_kernel
   (func (export "error_get") (result i64) (global.get $error))
 
   (func (export "reset")
+    (memory.fill (i32.const 0) (i32.const 0) (global.get $end))
     (global.set $end (i32.const 16)) (global.set $free (i32.const 0))
     (global.set $input (i64.const 0)) (global.set $input_length (i64.const 0))
     (global.set $output (i64.const 0)) (global.set $output_length (i64.const 0))

@@ -247,8 +247,11 @@ export class Plugin {
   readonly #mainModule: Module;
   readonly #options: PluginOptions;
   readonly #wasi: Wasi | undefined;
+  /** Of the last HTTP response of the call in progress. */
   #status = 0;
   #headers: Readonly<Record<string, string>> | undefined;
+  /** Aborts the HTTP requests of the call in progress when it ends. */
+  #requests: AbortController = new AbortController();
   /** The end of the last call. */
   #last: Promise<unknown> = Promise.resolve();
   #isActive = false;
@@ -343,9 +346,11 @@ export class Plugin {
     const wanted = JSON.parse(json) as PluginRequest;
     const send = this.#options.fetch ?? fetch;
     const maxBytes = memory?.maxHttpResponseBytes ?? MAX_HTTP_BYTES;
+    const { signal } = this.#requests;
     this.#status = 0;
     this.#headers = undefined;
-    const response = await request(wanted, body, allowedHosts, maxBytes, send);
+    const response = await request(wanted, body, allowedHosts, maxBytes, send, signal);
+    signal.throwIfAborted(); // a later call must not get it
     this.#status = response.status;
     if (allowHttpResponseHeaders === true) this.#headers = response.headers;
     return this.#context.store(response.body);
@@ -388,6 +393,9 @@ export class Plugin {
     if (!this.#has(name)) throw new Error(`The plugin exports no function ${inWords(name)}`);
     const bytes = input instanceof Uint8Array ? input : ENCODER.encode(String(input));
     this.#isActive = true;
+    this.#requests = new AbortController();
+    this.#status = 0;
+    this.#headers = undefined;
     try {
       await this.initialize();
       this.#context.begin(bytes, host);
@@ -396,6 +404,7 @@ export class Plugin {
       if (error !== undefined) throw new Error(`The plugin reports an error: ${error}`);
       return output;
     } finally {
+      this.#requests.abort();
       this.#isActive = false;
     }
   }

@@ -61,6 +61,11 @@ const PLUGIN = `(module ${HOST}
     (local.set $body (call $http (call $input_offset) (i64.const 0)))
     (if (i32.ne (call $status) (i32.const 200)) (then (call $error (call $input_offset)) (return)))
     (call $give (local.get $body)))
+  ;; The length of the output is a status, or a byte of a new block.
+  (func (export "status") (call $output (call $alloc (i64.const 1000)) (i64.extend_i32_u (call $status))))
+  (func (export "stale") (local $at i64)
+    (local.set $at (call $alloc (i64.const 1000)))
+    (call $output (local.get $at) (i64.extend_i32_u (call $load (local.get $at)))))
   (func (export "count") (result i32)
     (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
     (call $output (call $alloc (i64.extend_i32_u (global.get $calls))) (i64.extend_i32_u (global.get $calls)))
@@ -184,6 +189,27 @@ Deno.test("a plugin requests only hosts that are allowed, also after redirection
     server.closeAllConnections();
     server.close();
   }
+});
+
+Deno.test("a call sees nothing of earlier calls: neither shared memory nor HTTP responses, not even late ones", async () => {
+  let answer: ((response: Response) => void) | undefined;
+  let signal: AbortSignal | null | undefined;
+  const send: typeof fetch = (address, init) => {
+    signal = init?.signal;
+    if (String(address).endsWith("now")) return Promise.resolve(new Response("now"));
+    return new Promise((resolve) => answer = resolve);
+  };
+  const options = { functions, fetch: send, timeoutMs: 50 };
+  const plugin = await createPlugin({ wasm: [{ data }], allowedHosts: ["host"] }, options);
+  assert.equal(text(await plugin.call("http", '{"url":"http://host/now"}')), "now");
+  assert.equal(await plugin.call("status"), null);
+  assert.equal(await plugin.call("stale"), null);
+  await assert.rejects(plugin.call("http", '{"url":"http://host/late"}'), (error) => TrapError.is(error));
+  assert.equal(signal?.aborted, true);
+  answer?.(new Response("late", { status: 404 }));
+  await new Promise((resolve) => setTimeout(resolve, 10));
+  assert.equal(await plugin.call("status"), null);
+  plugin.close();
 });
 
 Deno.test("modules of a manifest import each other, and WASI is an option", async () => {
