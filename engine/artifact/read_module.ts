@@ -7,6 +7,7 @@
  * run any code in this process. Load only artifacts that you would run as programs.
  */
 import type { ValidModule } from "../validate/valid_module.ts";
+import { codeSettings } from "../settings/code_settings.ts";
 import { fromHex } from "../base/hex.ts";
 import { ArtifactError, MAPPED_FROM, readArtifact } from "./format.ts";
 import { engineStamp } from "./engine_stamp.ts";
@@ -123,7 +124,8 @@ export function loadModule(
     throw new ArtifactError(`The artifact's module metadata is invalid: ${(error as Error).message}`);
   }
   const explicit = wantsExplicit(valid);
-  if (!description.settings.explicitBounds && explicit) {
+  const settings = codeSettings(description.settings);
+  if (!settings.explicitBounds && explicit) {
     throw new ArtifactError(
       "The artifact's code needs guard pages, which are unavailable here: compile it with explicit bounds",
     );
@@ -139,6 +141,7 @@ export function loadModule(
   );
   const compiled = new CompiledModule(thread, valid, {
     ...description,
+    settings,
     image: mapped ?? placeImage(arena, code, tables),
     signatureIds: parts.signatureIds,
     inlineSites: () => readInlined(parts.inlined),

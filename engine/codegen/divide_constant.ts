@@ -28,7 +28,7 @@ export class DivisionPlan {
 
   /**
    * Finds the smallest shift for which a multiplier of 64 bits, or of 65 if `isLong`, divides numbers of `bits` bits by
-   * d, which is no power of two. Returns whether there is one.
+   * d; d must not be a power of two. Returns false if no shift works.
    */
   search(low: number, high: number, bits: number, isLong: boolean): boolean {
     const top = isLong ? 1 : 0;

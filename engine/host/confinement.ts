@@ -1,7 +1,7 @@
 /**
  * Confines this process for good, so that code which escapes from a guest's sandbox reaches nothing of the machine. In:
- * the host, and a limit of memory. Out: the names of the measures in force. Invariant: what is given up cannot be had
- * again, by no thread of the process; files and libraries that are needed later must be open before.
+ * the host, and a memory limit. Out: the names of the measures in force. Invariant: no thread of the process can regain
+ * a right that it has dropped; files and libraries that are needed later must be opened before.
  *
  * On Linux, a filter of system calls (seccomp) permits what computing, threads and open descriptors need: no paths, no
  * sockets, no new programs, no signals to other processes. It binds all threads. Other systems have no measure that a
@@ -229,8 +229,8 @@ function filterRows(arch: Host["arch"], self: number): Instruction[] {
 }
 
 /**
- * Confines this process and returns the measures in force: all that the system grants. The process ends with the thread
- * that started it, and may get at most `maxBytes` of memory beyond what it has, if given.
+ * Confines this process and returns the measures in force: all that the system grants. The process is killed when the
+ * thread that started it ends. With `maxBytes`, its data segment may grow by at most that many bytes from now on.
  */
 export function confine(host: Host, maxBytes?: number): Measure[] {
   if (host.os !== "linux") return [];

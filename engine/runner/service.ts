@@ -295,7 +295,7 @@ function writeProgramResult(writer: PayloadWriter, { status, stdoutBytes, stderr
 
 /**
  * Serves one program through standard input and output; returns when it closes them. Rejects with an Error for a
- * program of another version, and where the confinement that it requires cannot be had.
+ * program of another version, and if the system lacks the confinement that it requires.
  */
 export async function serveRunner(): Promise<void> {
   const host = currentHost();

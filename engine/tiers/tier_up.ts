@@ -294,7 +294,7 @@ export class TierUp {
 
   #advance(now: number, atPoll: boolean): number | undefined {
     const { afterCalls, afterIterations } = this.#compiler;
-    if (afterIterations !== undefined) return this.#countTurn(afterIterations, this.#steps!, atPoll);
+    if (afterIterations !== undefined) return this.#countIteration(afterIterations, this.#steps!, atPoll);
     if (afterCalls !== undefined) return this.#countCall(afterCalls);
     if (atPoll && this.#hot !== undefined) this.#sample(now, this.#hot);
     const next = this.#step(now);
@@ -406,7 +406,7 @@ export class TierUp {
   /**
    * Switches to optimized code at every (`afterIterations` + 1)-th poll: the module first, then the frame that polls.
    */
-  #countTurn(afterIterations: number, steps: PollSteps, atPoll: boolean): number | undefined {
+  #countIteration(afterIterations: number, steps: PollSteps, atPoll: boolean): number | undefined {
     const { thread } = this.#store;
     if (atPoll && ++this.#turns % (afterIterations + 1) === 0) {
       if (this.#stage === STAGE.WARMING && !this.#tryBatchHere()) this.#tryHere();

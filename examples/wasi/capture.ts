@@ -1,5 +1,5 @@
 /**
- * Runs a program of WASI with its input, output and files in memory, and prints what it wrote.
+ * Runs a WASI program with standard input and output in memory, and prints its captured output.
  *
  *     deno run --allow-ffi --allow-read examples/wasi/capture.ts
  */

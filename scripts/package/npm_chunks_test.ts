@@ -41,9 +41,9 @@ const SOURCES: Readonly<Record<string, string>> = {
   "parts/late.js": "export const part = 7;",
   "text/parse_module.js": `import { Thing } from "../base/thing.js"; export const parsed = new Thing();`,
   "parts/worker.js": `import { Thing } from "../base/thing.js"; export const mine = Thing;`,
-  "compile/body_compiler_x64.js": `export * from "../shared.js";`,
-  "compile/body_compiler_arm64.js": `export * from "../shared.js";`,
-  "shared.js": `export const shared = 1;`,
+  "compile/body_compiler_x64.js": `export * from "../common.js";`,
+  "compile/body_compiler_arm64.js": `export * from "../common.js";`,
+  "common.js": `export const common = 1;`,
   "validate/constant_rules.js": `export const rules = 1;`,
   "backend_x64/target.js": "export const target = 1;",
   "backend_arm64/target.js": "export const target = 2;",
@@ -118,7 +118,7 @@ function importsOf(files: ReadonlyMap<string, Uint8Array>, path: string): Map<st
 
 Deno.test("a bundle has no file for other modules, and no module awaits at its top level", async () => {
   const files = await bundled();
-  assert.ok(!files.has("shared.js") && !files.has("late.js"));
+  assert.ok(!files.has("common.js") && !files.has("late.js"));
   assert.ok(importsOf(files, "text/parse_module.js").size > 1, "the parser shares a class");
   for (const [path, bytes] of files) assert.doesNotMatch(new TextDecoder().decode(bytes), /await (?!\()/, path);
 });

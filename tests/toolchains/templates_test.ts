@@ -71,7 +71,7 @@ Deno.test("every template makes a project with a name for packages and its comma
   assert.deepEqual(["3D!", "--", "Ünder score", "a"].map(packageId), ["d", "program", "nder-score", "a"]);
 });
 
-Deno.test("a template that there is not is refused with the list", () => {
+Deno.test("an unknown template is refused, with the names of all templates", () => {
   const { status, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), "init", "--template", "cobol"], {
     cwd: tmpdir(),
     encoding: "utf8",

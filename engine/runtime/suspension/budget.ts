@@ -1,7 +1,7 @@
 /**
- * Budgets of tenants: memory, processor time and fuel that several instances share. In: limits, and a function that may
- * refuse growth. Out: permission for each growth, and what is left. Invariant: what an instance gives back, by `reset`,
- * `close` or its collection, is available to the others again.
+ * Budgets of tenants: memory, processor time and fuel that several instances share. In: limits, and a callback that can
+ * refuse growth. Out: whether each growth is granted, and the remaining amounts. Invariant: bytes that an instance
+ * releases, by `reset`, `close` or garbage collection, return to the budget.
  */
 import { inWords, requireKnownNames, requireRecord, wholeNumber } from "../../base/arguments.ts";
 import { formatAs } from "../../host/inspect.ts";

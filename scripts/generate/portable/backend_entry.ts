@@ -10,7 +10,8 @@
  *     compileBody(…)    all steps from the IR as it is loaded
  *     compileFunction(…)  all steps from the bytes of a function, for the module that translation has opened
  *     codeFacts(index)  address of the record FACTS: address and length of the code, words and address of the rows of
- *                       calls and of traps, number of relocations; then what is known of defined function `index`
+ *                       calls and of traps, number of relocations; then written registers, start, end and frame size of
+ *                       defined function `index`
  *     relocation(k, n)  word n of relocation k
  *     counted(n)        the applications of optimization n of COUNT_FIELDS to the function selected last
  */
