@@ -44,6 +44,7 @@ export interface RunCounts {
   readonly hostCalls: readonly HostCalls[];
 }
 
+/** The calls of one imported function, and the milliseconds that they took. */
 export interface HostCalls {
   readonly module: string;
   readonly name: string;

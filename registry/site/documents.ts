@@ -24,7 +24,7 @@ export interface Channel {
 /** A page; rendered when its HTML, headings or sections are first requested. */
 export class DocumentPage {
   readonly channel: string;
-  /** File name without `.md`. */
+  /** File name without `.md`; `reference/Engine` for the page of a symbol. */
   readonly name: string;
   readonly title: string;
   readonly description: string;
@@ -189,7 +189,10 @@ export class DocumentSite {
     ];
     for (const channel of this.channels) {
       lines.push(`## ${channel.label}`, "");
-      for (const p of channel.pages) lines.push(`- [${p.title}](${this.#baseUrl}${p.rawPath}): ${p.description}`);
+      // A page of the reference lists its symbols.
+      for (const p of channel.pages.filter((page) => !page.name.includes("/"))) {
+        lines.push(`- [${p.title}](${this.#baseUrl}${p.rawPath}): ${p.description}`);
+      }
       lines.push("");
     }
     return lines.join("\n");
@@ -223,7 +226,11 @@ function makeChannel(id: string, sources: readonly StoredDocument[], previous: C
   const base = id === "canary" ? "/" : `/${id}/`;
   const label = id === "canary" ? "Canary channel" : id === "nightly" ? "Nightly channel" : `Official ${id}`;
   const names = DOCS_TOC.flatMap((g) => g.pages);
-  const rank = (name: string): number => names.includes(name) ? names.indexOf(name) : names.length;
+  /** The pages of symbols come after that of their module. */
+  const rank = (name: string): number => {
+    const place = names.indexOf(name.split("/")[0]);
+    return place < 0 ? names.length : place;
+  };
   const known = new Map((previous?.pages ?? []).map((p) => [p.name, p]));
   const page = ({ path, source }: StoredDocument): DocumentPage => {
     const name = path.replace(/\.md$/, "");
@@ -236,13 +243,13 @@ function makeChannel(id: string, sources: readonly StoredDocument[], previous: C
 }
 
 /** Links to pages: by file name, or by address where a page has no file in docs/ because the program writes it. */
-const PAGE_LINK = new RegExp(`^(?:(?:\\./)?([a-z0-9-]+)\\.md|${BASE_URL}/([a-z0-9-]+))(#.*)?$`);
+const PAGE_LINK = new RegExp(`^(?:(?:\\./)?([a-z0-9-]+)\\.md|${BASE_URL}/([a-z0-9-]+(?:/[\\w-]+)?))(#.*)?$`);
 
 /** Resolves a link of a page: to the same channel's page, otherwise unchanged. */
 function resolveLink(link: string, base: string): string {
   const match = PAGE_LINK.exec(link);
   const [, file, address, fragment = ""] = match ?? [];
-  const name = file ?? (DOCS_TOC.some((g) => g.pages.includes(address ?? "")) ? address : undefined);
+  const name = file ?? (DOCS_TOC.some((g) => g.pages.includes(address?.split("/")[0] ?? "")) ? address : undefined);
   return name === undefined ? link : `${base}${name === "index" ? "" : name}${fragment}`;
 }
 

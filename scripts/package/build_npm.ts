@@ -7,7 +7,7 @@
  * Bun need, and npm_chunks.ts bundles the engine.
  */
 import { spawnSync } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import process from "node:process";
@@ -19,6 +19,7 @@ import { writeLiteralImports } from "./literal_imports.ts";
 import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
 import { compileFirstEagerly } from "./quick_profile.ts";
+import { filesBelow } from "./release_files.ts";
 import { readTaskLine } from "../task_options.ts";
 import { copyTree } from "./tree_copy.ts";
 
@@ -146,7 +147,7 @@ function addNativeKernels(files: Files, root: string, scratch: string): void {
 function addReference(files: Files, root: string): void {
   deno(["run", "--allow-all", "--quiet", "scripts/generate/build_reference.ts"], root);
   const folder = join(root, "docs/reference");
-  for (const name of readdirSync(folder)) files.set(`docs/reference/${name}`, readFileSync(join(folder, name)));
+  for (const [path, bytes] of filesBelow(folder)) files.set(`docs/reference/${path}`, bytes);
 }
 
 /** A package.json. */

@@ -49,7 +49,9 @@ const BLOCKS: Block[] = PAGES.flatMap(({ path, source }) =>
 Deno.test("the order names every page, and every page is in the order", () => {
   const listed = DOCS_TOC.flatMap((g) => g.pages);
   assert.equal(new Set(listed).size, listed.length);
-  assert.deepEqual([...listed].sort(), PAGES.map((p) => p.path.replace(/\.md$/, "")).sort());
+  const pages = PAGES.map((p) => p.path.replace(/\.md$/, ""));
+  assert.deepEqual([...listed].sort(), pages.filter((name) => !name.includes("/")).sort());
+  for (const name of pages) assert.ok(listed.includes(name.split("/")[0]), name);
   for (const page of [...GENERATED_PAGES, ...REFERENCE_PAGES]) assert.ok(listed.includes(page));
 });
 
@@ -250,7 +252,8 @@ Deno.test("every link inside the documentation leads to a page and a heading", (
       if (fragment !== undefined) assert.ok(there.headings.some((h) => h.id === fragment), `${page.name}: ${target}`);
     }
     assert.equal(page.headings.filter((h) => h.level === 1).length, 1, `${page.name} has one title`);
-    assert.ok(page.description.length > 20, `${page.name} begins with a paragraph`);
+    const least = page.name.includes("/") ? 10 : 20;
+    assert.ok(page.description.length > least, `${page.name} begins with a paragraph`);
   }
 });
 

@@ -38,7 +38,7 @@ function checkPage(html: string, path: string): void {
   // In the API reference, and in excerpts of it, it is a word of the comments.
   const slip = /reference|search/.test(path) ? /\[object/ : /undefined|\[object/;
   assert.doesNotMatch(html.replace(/<code[\s\S]*?<\/code>/g, ""), slip, path);
-  assert.doesNotMatch(html, /="[^"]*NaN[^"]*"/, path);
+  assert.doesNotMatch(html, /="[^"]*\bNaN\b[^"]*"/, path);
   for (const [image] of html.matchAll(/<img\b[^>]*>/g)) assert.match(image, /\balt="/, path);
   for (const [field] of html.matchAll(/<(?:input|select)\b[^>]*>/g)) {
     const labelled = /aria-label=/.test(field) || html.slice(0, html.indexOf(field)).lastIndexOf("<label") >
@@ -127,7 +127,7 @@ Deno.test("one search finds documentation, the API reference and plugins, with c
     assert.match(memory, /<a href="\/plugins\/github\.com:acme:codec">/);
     assert.match(await text(r, "/search?q=codec"), /0 sections and 1 plugin|1 plugin found/);
     const symbol = await text(r, "/search?q=instantiateAsync");
-    assert.match(symbol, /href="\/reference#module-instantiateasync"/);
+    assert.match(symbol, /href="\/reference\/Module#module-instantiateasync"/);
     for (const query of ["memory", "authority", "lockfile", "the", "registry", "--dir", "wasm"]) {
       for (const excerpt of excerptsOf(await text(r, `/search?q=${query}`))) {
         assert.doesNotMatch(excerpt, /```|^\||\|[ -]*\||\*\*|\]\(|:--|&lt;\/?code/, `${query}: ${excerpt}`);
@@ -156,6 +156,10 @@ Deno.test("pages carry cards for other sites, and links to the repository where 
     assert.match(page, /<a href="https:\/\/git\.example\/waft">Repository<\/a>/);
     for (const path of ["/commands", "/reference", "/v0.1.0/lockfile"]) {
       assert.doesNotMatch(await text(r, path), /Edit this page/, `${path} has no source to edit`);
+    }
+    for (const [path, revision] of [["/reference/Engine", "main"], ["/v0.1.0/reference/Engine", "v0.1.0"]]) {
+      const link = new RegExp(`<a href="${repositoryUrl}/blob/${revision}/engine/api/engine\\.ts#L[0-9]+">Source</a>`);
+      assert.match(await text(r, path), link);
     }
   }, { settings: { repositoryUrl } });
 });

@@ -7,13 +7,13 @@ import type { Channel, DocumentPage } from "../documents.ts";
 import { layout } from "../layout.ts";
 import { homePage } from "./home_page.ts";
 import { type Markup, markup, trusted } from "../markup.ts";
+import { readSource } from "../reference/pages.ts";
 
 /** Renders a page. */
 export function docsPage(services: Services, page: DocumentPage): string {
   const { documents } = services;
   if (page.path === "/") return homePage(services, page);
   const channel = documents.channel(page.channel)!;
-  const at = channel.pages.indexOf(page);
   const sections = page.headings.filter((h) => h.level === 2);
   const contents = sections.length > 1 &&
     markup`<nav class="toc" aria-label="On this page"><h2>On this page</h2><ul>${
@@ -27,7 +27,7 @@ export function docsPage(services: Services, page: DocumentPage): string {
         ${!isDefault(channel) && markup`<p class="channel"><span class="badge">${channel.id}</span></p>`}
         ${trusted(page.html)}
         <p class="source"><a href="${page.rawPath}">This page as Markdown</a>${editLink(services, channel, page)}</p>
-        ${neighbours(channel.pages[at - 1], channel.pages[at + 1])}
+        ${neighbours(channel, page)}
       </main>
       <div class="side">${navigation(services, channel, page)}</div>
       <div class="contents">${contents}</div>
@@ -35,7 +35,7 @@ export function docsPage(services: Services, page: DocumentPage): string {
   return layout(services, {
     title: page.title,
     description: page.description,
-    section: REFERENCE_PAGES.includes(page.name) ? "reference" : "docs",
+    section: isReference(page) ? "reference" : "docs",
     canonical: documents.canonicalPath(page),
     alternates: [{ type: "text/markdown", href: page.rawPath }],
     body,
@@ -47,10 +47,14 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
     title: group.title,
     pages: group.pages.flatMap((name) => channel.pages.filter((p) => p.name === name)),
   })).filter((g) => g.pages.length > 0);
+  // Beside a page of the reference, its group comes first.
+  if (isReference(page)) groups.sort((a, b) => Number(b.pages.some(isReference)) - Number(a.pages.some(isReference)));
   const link = (p: DocumentPage): Markup =>
     markup`<li><a href="${p.path}" ${p === page && markup`aria-current="page"`}>${
       p.name === "index" ? "Overview" : p.title
-    }</a></li>`;
+    }</a>${isReference(page) && p.name === moduleOf(page) && symbols(p)}</li>`;
+  const symbols = (module: DocumentPage): Markup =>
+    markup`<ul>${channel.pages.filter((p) => p !== module && moduleOf(p) === module.name).map(link)}</ul>`;
   return markup`
     <nav id="all-pages" aria-label="Documentation">
     ${
@@ -71,16 +75,31 @@ function navigation(services: Services, channel: Channel, page: DocumentPage): M
   `;
 }
 
+/** Whether a page is of the API reference. */
+function isReference(page: DocumentPage): boolean {
+  return REFERENCE_PAGES.includes(moduleOf(page));
+}
+
+/** The name of the page of the module whose symbol `page` describes; that of other pages. */
+function moduleOf(page: DocumentPage): string {
+  return page.name.split("/")[0];
+}
+
 /** The channel at the root of the site. */
 function isDefault(channel: Channel): boolean {
   return channel.base === "/";
 }
 
-/** A link to the source of a page that has a file; generated pages have none. */
+/** A link to the file of a page, or to the source of a symbol; other generated pages have none. */
 function editLink({ settings }: Services, channel: Channel, page: DocumentPage): Markup | false {
   const { repositoryUrl } = settings;
-  const isGenerated = GENERATED_PAGES.includes(page.name) || REFERENCE_PAGES.includes(page.name);
-  if (repositoryUrl === undefined || isGenerated || !isDefault(channel)) return false;
+  if (repositoryUrl === undefined) return false;
+  const source = isReference(page) ? readSource(page.source) : undefined;
+  if (source !== undefined) {
+    const revision = channel.id.startsWith("v") ? channel.id : "main";
+    return markup` <a href="${repositoryUrl}/blob/${revision}/${source.file}#L${source.line}">Source</a>`;
+  }
+  if (GENERATED_PAGES.includes(page.name) || isReference(page) || !isDefault(channel)) return false;
   return markup` <a href="${repositoryUrl}/edit/main/docs/${page.name}.md">Edit this page</a>`;
 }
 
@@ -95,7 +114,12 @@ function banner(services: Services, channel: Channel, page: DocumentPage): Marku
   return markup`<p class="banner">This page is about ${about}. <a href="${there.path}">Read it for ${better.label}</a>.</p>`;
 }
 
-function neighbours(before: DocumentPage | undefined, after: DocumentPage | undefined): Markup {
+/** Links to the pages before and after a page: of the documentation, or of the symbols of one module. */
+function neighbours(channel: Channel, page: DocumentPage): Markup {
+  const row = (p: DocumentPage): string => p.name.includes("/") ? moduleOf(p) : "";
+  const pages = channel.pages.filter((p) => row(p) === row(page));
+  const at = pages.indexOf(page);
+  const before = pages[at - 1], after = pages[at + 1];
   return markup`<nav class="pages" aria-label="Neighbouring pages">
 ${before !== undefined && markup`<a rel="prev" href="${before.path}"><span>Previous</span>${before.title}</a>`}
 ${after !== undefined && markup`<a rel="next" href="${after.path}"><span>Next</span>${after.title}</a>`}</nav>`;

@@ -7,12 +7,12 @@
  */
 import { execFile } from "node:child_process";
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { basename } from "node:path";
+import { basename, dirname, join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import type { StoredDocument } from "../../store/keys.ts";
 import { type DocModule, readDocJson } from "./doc_json.ts";
-import { REFERENCE_MODULES, type ReferenceModule, referencePage } from "./pages.ts";
+import { REFERENCE_MODULES, type ReferenceModule, referencePages } from "./pages.ts";
 
 const FOLDER = new URL("../../../docs/reference/", import.meta.url);
 const ROOT = new URL("../../../", import.meta.url);
@@ -25,8 +25,11 @@ export async function loadReference(): Promise<StoredDocument[]> {
 
 function readReference(): StoredDocument[] {
   if (!existsSync(FOLDER)) return [];
-  const names = readdirSync(FOLDER).filter((name) => name.endsWith(".md"));
-  return names.map((path) => ({ path, source: readFileSync(new URL(path, FOLDER), "utf8") }));
+  const names = (readdirSync(FOLDER, { recursive: true }) as string[]).filter((name) => name.endsWith(".md"));
+  return names.map((name) => ({
+    path: name.replaceAll("\\", "/"),
+    source: readFileSync(join(fileURLToPath(FOLDER), name), "utf8"),
+  }));
 }
 
 /** The pages, from the sources; undefined where there is no `deno doc` or no source. */
@@ -35,17 +38,21 @@ export async function buildReference(): Promise<StoredDocument[] | undefined> {
   const isDeno = /^deno(?:\.exe)?$/.test(basename(process.execPath));
   const files = REFERENCE_MODULES.map(sourceOf);
   if (!isDeno || !files.every((file) => file !== undefined)) return undefined;
-  return await Promise.all(
-    REFERENCE_MODULES.map(async (module, k) => referencePage(module, await documentation(files[k]))),
+  const pages = await Promise.all(
+    REFERENCE_MODULES.map(async (module, k) => referencePages(module, await documentation(files[k]), ROOT.href)),
   );
+  return pages.flat();
 }
 
 /** Writes the pages for a package. */
 export async function writeReference(): Promise<number> {
   const pages = await buildReference();
   if (pages === undefined) throw new Error("the API reference is built by deno, from the sources of the packages");
-  mkdirSync(FOLDER, { recursive: true });
-  for (const { path, source } of pages) writeFileSync(new URL(path, FOLDER), source);
+  for (const { path, source } of pages) {
+    const file = new URL(path, FOLDER);
+    mkdirSync(dirname(fileURLToPath(file)), { recursive: true });
+    writeFileSync(file, source);
+  }
   return pages.length;
 }
 

@@ -67,8 +67,15 @@ export interface Definition extends Partial<FunctionDef> {
   readonly typeParams?: readonly TypeParam[];
 }
 
+/** Where a declaration is: an address of a file, and a line counted from 0. */
+export interface Location {
+  readonly filename: string;
+  readonly line: number;
+}
+
 /** A declaration of a symbol. */
 export interface Declaration {
+  readonly location?: Location;
   readonly kind: "function" | "class" | "interface" | "typeAlias" | "variable" | "enum" | "namespace";
   readonly jsDoc?: JsDoc;
   readonly def?: Definition;

@@ -1,8 +1,8 @@
 /**
- * The API reference as Markdown, one page for each public module of the packages.
+ * The API reference as Markdown: a page for each public module of the packages, and one for each symbol.
  *
  * In: modules as `deno doc` describes them. Out: pages that are rendered, searched and indexed like the rest of the
- * documentation. A symbol is a section; methods of classes are sections below it, named `Class.method`.
+ * documentation. Methods of classes are sections of the class's page, named `Class.method`.
  */
 import type { StoredDocument } from "../../store/keys.ts";
 import {
@@ -141,53 +141,140 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
 ];
 
 /** Kinds of declarations in the order of the page, with their names. */
-const KINDS: readonly (readonly [kind: Declaration["kind"], word: string])[] = [
-  ["function", "Function"],
-  ["class", "Class"],
-  ["interface", "Interface"],
-  ["typeAlias", "Type"],
-  ["enum", "Enumeration"],
-  ["namespace", "Namespace"],
-  ["variable", "Variable"],
+const KINDS: readonly { readonly kind: Declaration["kind"]; readonly word: string; readonly plural: string }[] = [
+  { kind: "function", word: "Function", plural: "Functions" },
+  { kind: "class", word: "Class", plural: "Classes" },
+  { kind: "interface", word: "Interface", plural: "Interfaces" },
+  { kind: "typeAlias", word: "Type", plural: "Types" },
+  { kind: "enum", word: "Enumeration", plural: "Enumerations" },
+  { kind: "namespace", word: "Namespace", plural: "Namespaces" },
+  { kind: "variable", word: "Variable", plural: "Variables" },
 ];
 
-/** The page of a module. */
-export function referencePage(module: ReferenceModule, doc: DocModule): StoredDocument {
-  const rank = ({ declarations }: DocSymbol): number => KINDS.findIndex(([kind]) => kind === declarations[0].kind);
-  const symbols = [...doc.symbols].sort((a, b) => rank(a) - rank(b) || (a.name < b.name ? -1 : 1));
+/** What the pages of a module need to know of it. */
+interface Context {
+  readonly module: ReferenceModule;
+  /** The symbols that the module exports, with the names of their methods. */
+  readonly symbols: ReadonlyMap<string, ReadonlySet<string>>;
+  /** The address of the repository's root folder, if the sources are there. */
+  readonly root: string | undefined;
+}
+
+/**
+ * The page of a module, which lists its symbols by kind, and the page of each symbol, in a folder that has the name of
+ * the module's page. Sources are named relative to `root`, a file URL that ends in a slash.
+ */
+export function referencePages(module: ReferenceModule, doc: DocModule, root?: string): StoredDocument[] {
+  const symbols = new Map(doc.symbols.map((symbol) => [symbol.name, methodsOf(symbol)]));
+  const context = { module, symbols, root };
+  return [modulePage(doc, context), ...doc.symbols.map((symbol) => symbolPage(symbol, context))];
+}
+
+function methodsOf({ declarations }: DocSymbol): Set<string> {
+  return new Set(declarations.flatMap(({ def }) => (def?.methods ?? []).filter(isMethod).map(({ name }) => name)));
+}
+
+/** A page of `lines`. */
+function page(name: string, lines: readonly string[]): StoredDocument {
+  return { path: `${name}.md`, source: `${lines.join("\n").replace(/\n{3,}/g, "\n\n").trimEnd()}\n` };
+}
+
+function modulePage(doc: DocModule, context: Context): StoredDocument {
+  const { module } = context;
   const others = REFERENCE_MODULES.filter((m) => m !== module).map((m) =>
     `[\`${m.specifier}\`](https://waft.sh/${m.page})`
   );
-  const lines = [
+  return page(module.page, [
     `# ${module.title}`,
     "",
     `${module.about} Everything that \`${module.specifier}\` exports, written from its sources. Further modules: ${
       others.join(", ")
     }. [Embedding](https://waft.sh/embedding) is an introduction.`,
     "",
-    text(doc.doc),
+    text(doc.doc, context),
     "",
-    ...symbols.flatMap(symbolSection),
-  ];
-  return { path: `${module.page}.md`, source: `${lines.join("\n").replace(/\n{3,}/g, "\n\n").trimEnd()}\n` };
+    ...KINDS.flatMap(({ kind, plural }) => {
+      const symbols = doc.symbols.filter(({ declarations }) => declarations[0].kind === kind);
+      return symbols.length === 0 ? [] : [`## ${plural}`, "", ...symbols.sort(byName).map(entry), ""];
+    }),
+  ]);
+
+  function entry({ name, declarations }: DocSymbol): string {
+    const comment = declarations.find((d) => d.jsDoc?.doc !== undefined)?.jsDoc?.doc ?? "";
+    const sentence = firstSentence(text(comment, { ...context, symbols: new Map() }));
+    return `- [\`${name}\`](${addressOf(context, name)})${sentence === "" ? "" : `: ${sentence}`}`;
+  }
 }
 
-function symbolSection({ name, declarations }: DocSymbol): string[] {
+function byName(a: DocSymbol, b: DocSymbol): number {
+  return a.name < b.name ? -1 : 1;
+}
+
+/** The name of a symbol's page: two names never differ in the case of letters alone, since some folders ignore it. */
+function pageName({ module, symbols }: Context, name: string): string {
+  const isLater = [...symbols.keys()].some((other) => other < name && other.toLowerCase() === name.toLowerCase());
+  return `${module.page}/${name}${isLater ? "-2" : ""}`;
+}
+
+/** The address of a symbol's page. */
+function addressOf(context: Context, name: string): string {
+  return `https://waft.sh/${pageName(context, name)}`;
+}
+
+/** The first sentence of a comment, on one line. */
+function firstSentence(comment: string): string {
+  const [paragraph] = comment.split(/\n\s*\n/) as [string];
+  const line = paragraph.replace(/\s*\n\s*/g, " ").trim();
+  return /^(?:[^.]|\.(?! |$))*\./.exec(line)?.[0] ?? line;
+}
+
+function symbolPage({ name, declarations }: DocSymbol, context: Context): StoredDocument {
+  const { module } = context;
   const [first] = declarations as [Declaration];
-  const word = KINDS.find(([kind]) => kind === first.kind)?.[1] ?? "Symbol";
+  const word = KINDS.find(({ kind }) => kind === first.kind)?.word ?? "Symbol";
   const comments = declarations.map((d) => d.jsDoc).filter((d) => d !== undefined);
-  return [
-    `## ${name}`,
+  const hasMembers = first.def !== undefined && ["class", "interface"].includes(first.kind);
+  return page(pageName(context, name), [
+    `# ${name}`,
     "",
-    `${word}. ${text(comments[0]?.doc ?? "")}`.trim(),
+    text(comments[0]?.doc ?? "", context),
+    "",
+    `${word} of [\`${module.specifier}\`](https://waft.sh/${module.page})${sourceOf(first, context)}.`,
     "",
     "```ts",
     ...declarations.map((d) => signature(name, d)),
     "```",
     "",
-    ...comments.flatMap(details),
-    ...(first.def === undefined || !["class", "interface"].includes(first.kind) ? [] : members(name, first)),
-  ];
+    ...comments.flatMap((comment) => details(comment, context)),
+    ...(hasMembers ? members(name, first, context) : []),
+    ...relatedSection(name, declarations, context),
+  ]);
+}
+
+/** The file and line of a declaration, as {@linkcode readSource} finds them in a page. */
+function sourceOf({ location }: Declaration, { root }: Context): string {
+  if (location === undefined || root === undefined || !location.filename.startsWith(root)) return "";
+  return `, from line ${location.line + 1} of \`${location.filename.slice(root.length)}\``;
+}
+
+/** The file and line that the page of a symbol names; undefined if it names none. */
+export function readSource(markdown: string): { readonly file: string; readonly line: string } | undefined {
+  const [, line, file] = /^\w+ of \[`[^`]*`\]\([^)]*\), from line ([0-9]+) of `([a-z0-9_./-]+)`\.$/m.exec(markdown) ??
+    [];
+  return line === undefined || file === undefined ? undefined : { file, line };
+}
+
+/** Links to the symbols of the module that the types of a declaration name. */
+function relatedSection(name: string, declarations: readonly Declaration[], context: Context): string[] {
+  const named = new Set<string>();
+  JSON.stringify(declarations, (key, value) => {
+    if ((key === "typeName" || key === "extends") && typeof value === "string") named.add(value);
+    return value;
+  });
+  const related = [...named].filter((other) => other !== name && context.symbols.has(other)).sort();
+  if (related.length === 0) return [];
+  const links = related.map((other) => `[\`${other}\`](${addressOf(context, other)})`);
+  return ["## Related", "", `${links.join(", ")}.`, ""];
 }
 
 /** The declaration without its members. */
@@ -214,26 +301,35 @@ function heritage(def: Definition): string {
   return (parents === "" ? "" : ` extends ${parents}`) + (contracts === "" ? "" : ` implements ${contracts}`);
 }
 
-function members(name: string, { kind, def = {} }: Declaration): string[] {
-  const isPublic = (m: Member): boolean =>
-    !isInternal(m.jsDoc) && (m.accessibility ?? "public") === "public" && !m.name.startsWith("[");
+function members(name: string, { kind, def = {} }: Declaration, context: Context): string[] {
   const properties = (def.properties ?? []).filter(isPublic);
   const accessors = (def.methods ?? []).filter((m) => isPublic(m) && m.kind === "getter");
-  const methods = (def.methods ?? []).filter((m) => isPublic(m) && (m.kind ?? "method") === "method");
+  const methods = (def.methods ?? []).filter(isMethod);
   const constructors = kind === "class" ? (def.constructors ?? []).filter(isPublic) : [];
   const items = [
-    ...properties.map((p) => item(printProperty(p), p.jsDoc)),
-    ...accessors.map((a) => item(`readonly ${a.name}: ${printType(a.functionDef?.returnType)}`, a.jsDoc)),
+    ...properties.map((p) => item(printProperty(p), p.jsDoc, context)),
+    ...accessors.map((a) => item(`readonly ${a.name}: ${printType(a.functionDef?.returnType)}`, a.jsDoc, context)),
   ];
   return [
-    ...constructors.flatMap((c) => callSection(`new ${name}`, `new ${name}(${printParams(c.params ?? [])})`, c.jsDoc)),
+    ...constructors.flatMap((c) =>
+      callSection(`new ${name}`, `new ${name}(${printParams(c.params ?? [])})`, c.jsDoc, context)
+    ),
     ...(items.length === 0 ? [] : [...items, ""]),
     ...overloads(methods).flatMap(([method, all]) => {
       const place = all[0].isStatic === true ? "static " : "";
       const shapes = all.map((m) => place + method + printFunction(m.functionDef ?? (m as FunctionDef)));
-      return callSection(`${name}.${method}`, shapes.join("\n"), all.find((m) => m.jsDoc !== undefined)?.jsDoc);
+      const comment = all.find((m) => m.jsDoc !== undefined)?.jsDoc;
+      return callSection(`${name}.${method}`, shapes.join("\n"), comment, context);
     }),
   ];
+}
+
+function isPublic({ name, jsDoc, accessibility = "public" }: Member): boolean {
+  return !isInternal(jsDoc) && accessibility === "public" && !name.startsWith("[");
+}
+
+function isMethod(member: Member): boolean {
+  return isPublic(member) && (member.kind ?? "method") === "method";
 }
 
 function overloads(methods: readonly Member[]): (readonly [string, Member[]])[] {
@@ -243,26 +339,33 @@ function overloads(methods: readonly Member[]): (readonly [string, Member[]])[] 
 }
 
 /** A list item: the declaration of a property, then its comment. */
-function item(declaration: string, jsDoc: JsDoc | undefined): string {
-  const doc = text(jsDoc?.doc ?? "").replace(/\s*\n\s*/g, " ");
+function item(declaration: string, jsDoc: JsDoc | undefined, context: Context): string {
+  const doc = text(jsDoc?.doc ?? "", context).replace(/\s*\n\s*/g, " ");
   return `- \`${declaration}\`${doc === "" ? "" : `: ${doc}`}`;
 }
 
-function callSection(title: string, shape: string, jsDoc: JsDoc | undefined): string[] {
-  return [`### ${title}`, "", text(jsDoc?.doc ?? ""), "", "```ts", shape, "```", "", ...details(jsDoc)];
+function callSection(title: string, shape: string, jsDoc: JsDoc | undefined, context: Context): string[] {
+  const comment = text(jsDoc?.doc ?? "", context);
+  return [`## ${title}`, "", comment, "", "```ts", shape, "```", "", ...details(jsDoc, context)];
 }
 
 /** Parameters, errors and examples of a comment. */
-function details(jsDoc: JsDoc | undefined): string[] {
+function details(jsDoc: JsDoc | undefined, context: Context): string[] {
   const notes = (jsDoc?.tags ?? []).flatMap((tag) => {
-    if (tag.kind === "param") return [`- \`${tag.name}\`: ${text(tag.doc ?? "")}`];
-    if (tag.kind === "throws") return [`- Throws ${text(tag.doc ?? "")}`];
-    return tag.kind === "deprecated" ? [`- Deprecated. ${text(tag.doc ?? "")}`] : [];
+    if (tag.kind === "param") return [`- \`${tag.name}\`: ${text(tag.doc ?? "", context)}`];
+    if (tag.kind === "throws") return [`- Throws ${text(tag.doc ?? "", context)}`];
+    return tag.kind === "deprecated" ? [`- Deprecated. ${text(tag.doc ?? "", context)}`] : [];
   });
   return [...notes, ...(notes.length > 0 ? [""] : []), ...examplesOf(jsDoc).flatMap((e) => [e, ""])];
 }
 
-/** A comment as Markdown of a page: links to symbols become code, headings stay below ours. */
-function text(doc: string): string {
-  return doc.trim().replace(/\{@link(?:code|plain)?\s+([^}\s|]+)[^}]*\}/g, "`$1`").replace(/^#+ /gm, "#### ");
+/** A comment as Markdown of a page: links to symbols of the module become links to their pages, other links code. */
+function text(doc: string, context: Context): string {
+  return doc.trim().replace(/\{@link(?:code|plain)?\s+([^}\s|]+)[^}]*\}/g, (_, target: string) => {
+    const [symbol, member = ""] = target.split(".") as [string, string?];
+    const methods = context.symbols.get(symbol);
+    if (methods === undefined) return `\`${target}\``;
+    const fragment = methods.has(member) ? `#${target.toLowerCase().replace(".", "-")}` : "";
+    return `[\`${target}\`](${addressOf(context, symbol)}${fragment})`;
+  }).replace(/^#+ /gm, "#### ");
 }
