@@ -10,6 +10,7 @@ import { basename, dirname, isAbsolute, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import { type BreakpointRequest, Debugger, type PlacedBreakpoint } from "./debugger.ts";
 import type { Program } from "./program.ts";
+import type { LaunchRequest } from "./launch_arguments.ts";
 import { type Arguments, Connection, isRecord } from "./protocol.ts";
 import type { Frame, PlannedCall, Runs, StepBack, Stop } from "./session.ts";
 import { isRemote, matchingSource } from "./source_paths.ts";
@@ -143,7 +144,7 @@ class Adapter {
     return this.#launched.debugger;
   }
 
-  async #prepare(args: Arguments): Promise<void> {
+  async #prepare(args: LaunchRequest): Promise<void> {
     if (this.#launched !== undefined) throw new Error("a program is launched already");
     const launched = await this.#launch(
       args,

@@ -8,7 +8,8 @@ import type { Command } from "commander";
 import process from "node:process";
 import { UsageError } from "../../base/failure.ts";
 import type { Launched } from "../../debug/adapter.ts";
-import { type Arguments, isRecord } from "../../debug/protocol.ts";
+import type { LaunchRequest } from "../../debug/launch_arguments.ts";
+import { isRecord } from "../../debug/protocol.ts";
 import type { Print } from "../../ops/run/captured_output.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";
 import { projectGuest } from "../run/project_guest.ts";
@@ -71,7 +72,7 @@ interface Given {
 }
 
 /** Prepares the program that the command line and a launch request name; the request's values come first. */
-async function launch({ file, args, flags }: Given, request: Arguments, print: Print): Promise<Launched> {
+async function launch({ file, args, flags }: Given, request: LaunchRequest, print: Print): Promise<Launched> {
   const program = typeof request.program === "string" ? request.program : file;
   if (program === undefined) throw new UsageError("the launch request needs the path of a module as its program");
   const invoke = typeof request.invoke === "string" ? request.invoke : flags.invoke;

@@ -1,0 +1,47 @@
+/**
+ * The arguments of the launch request of the Debug Adapter Protocol, as the commands of `waft debug` read them. Out: one
+ * row each, with the JSON schema by which an editor completes and checks a configuration (editors/vscode/package.json
+ * repeats it; a test compares them).
+ */
+
+/** The schema of one argument. */
+interface LaunchArgument {
+  readonly type: string | readonly string[];
+  readonly description: string;
+  readonly default?: unknown;
+  readonly items?: { readonly type: string };
+  readonly additionalProperties?: { readonly type: string };
+}
+
+/** The arguments, by name. */
+export const LAUNCH_ARGUMENTS = {
+  program: {
+    type: "string",
+    description: "The module, in binary or text form.",
+    default: "${workspaceFolder}/program.wasm",
+  },
+  args: {
+    type: "array",
+    items: { type: "string" },
+    description: "Arguments of the program, or of the function that invoke names.",
+    default: [],
+  },
+  invoke: { type: "string", description: "The exported function to call, instead of running the program." },
+  env: {
+    type: ["object", "array"],
+    items: { type: "string" },
+    additionalProperties: { type: "string" },
+    description: "Environment variables of the program: an object, or a list of NAME=VALUE.",
+    default: {},
+  },
+  dir: {
+    type: "array",
+    items: { type: "string" },
+    description: "Directories of the program: HOST::GUEST, or one path for both.",
+    default: [],
+  },
+  stopOnEntry: { type: "boolean", description: "Stop at the first instruction.", default: false },
+} as const satisfies Readonly<Record<string, LaunchArgument>>;
+
+/** The arguments of a launch request, as an editor sent them. */
+export type LaunchRequest = { readonly [name in keyof typeof LAUNCH_ARGUMENTS]?: unknown };
