@@ -94,7 +94,7 @@ class Evaluation {
   #unary({ operator, argument }: jsep.UnaryExpression): Variable {
     const operand = this.variable(node(argument));
     if (operator === "*") {
-      const target = operand.parts?.()[0];
+      const target = operand.target?.();
       if (target === undefined) throw new ExpressionError(`${operand.name} is not a pointer`);
       return target;
     }

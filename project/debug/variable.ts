@@ -12,6 +12,8 @@ export interface Variable {
   readonly parts?: () => readonly Variable[];
   /** An element that a pointer points at, by index. */
   readonly element?: (index: number) => Variable;
+  /** What a pointer points at. */
+  readonly target?: () => Variable;
   /** The address of its bytes in the first memory, if it is there. */
   readonly address?: number;
   /** Changes it to the value that a text names. Throws an Error if that is not possible. */

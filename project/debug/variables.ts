@@ -25,20 +25,22 @@ export const SCOPES_OF_FRAMES: ReadonlySet<string> = new Set(["Locals", "Module 
 /** The most parts of an aggregate in a line of text, and the most levels of them. */
 const INLINE_PARTS = 6;
 const INLINE_LEVELS = 2;
-/** The texts of aggregates that say nothing about their parts. */
-const OPAQUE = /^(?:\{…\}|\[\d+\])$/;
+/** The texts of aggregates that say nothing about their parts, after the name of a variant. */
+const OPAQUE = /^(\w* ?)(?:\{…\}|\(…\)|\[\d+\])$/;
 
 /** The value of a variable on one line: structures and arrays with their first parts. */
 export function inlineText({ text, parts }: Variable, levels: number = INLINE_LEVELS): string {
-  if (parts === undefined || levels === 0 || !OPAQUE.test(text)) return text;
+  const name = OPAQUE.exec(text)?.[1];
+  if (parts === undefined || levels === 0 || name === undefined) return text;
   const all = parts();
-  const isList = text.startsWith("[");
+  const isRecord = text.endsWith("}");
   const shown = all.slice(0, INLINE_PARTS).map((part) => {
     const value = inlineText(part, levels - 1);
-    return isList ? value : `${part.name}: ${value}`;
+    return isRecord ? `${part.name}: ${value}` : value;
   });
   if (all.length > shown.length) shown.push("…");
-  return isList ? `[${shown.join(", ")}]` : `{${shown.join(", ")}}`;
+  const list = shown.join(", ");
+  return name + (isRecord ? `{${list}}` : text.endsWith(")") ? `(${list})` : `[${list}]`);
 }
 
 /** The groups of variables that a frame sees: those of the source, where they are known, before the module's. */

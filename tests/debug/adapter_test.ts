@@ -100,6 +100,35 @@ async function evaluated(client: DebugClient, expression: string): Promise<strin
 
 const RUN = { program: program("shapes5.wasm"), invoke: "run", args: ["4"] };
 
+Deno.test("values of Rust are shown as Rust writes them: text, vectors, slices, enums, references to them", () =>
+  withClient(async (client) => {
+    const source = { path: fileURLToPath(new URL("./programs/values.rs", import.meta.url)) };
+    const line = readFileSync(source.path, "utf8").split("\n").findIndex((text) => text.includes("copy.len +")) + 1;
+    const reached = await stopped(client, () =>
+      launch(
+        client,
+        { program: program("values.wasm"), invoke: "run", args: ["5"] },
+        () => client.setBreakpointsRequest({ source, breakpoints: [{ line }] }),
+      ));
+    assert.equal(reached, `breakpoint values::look:${line}`);
+    assert.deepEqual([...await variables(client, "Locals")], [
+      ["copy", "[2]"],
+      ["text", '"slice"'],
+      ["owned", '"owned"'],
+      ["list", "[3]"],
+      ["words", "[2]"],
+      ["empty", "Empty"],
+      ["value", "Value(…)"],
+      ["pair", "Pair {…}"],
+      ["some", "Some(…)"],
+      ["none", "None"],
+    ]);
+    const expressions = ["list[1]", "words[1]", "pair.right", "value.__0 + 1", "(*some).__0", "*pair"];
+    const results = await Promise.all(expressions.map((expression) => evaluated(client, expression)));
+    assert.deepEqual(results, ["20", "9", "3", "6", "5", "Pair {…}"]);
+    await assert.rejects(evaluated(client, "copy[2]"), /index 2 of 2 elements/);
+  }));
+
 Deno.test("a breakpoint in a line stops there each time, and steps go line by line", () =>
   withClient(async (client) => {
     const stop = stopped(client, () =>

@@ -119,7 +119,7 @@ function locals(of: SourceVariables): readonly Variable[] {
   return of.locals(FRAME, () => MEMORY) ?? [];
 }
 
-Deno.test("an array of itself and a string slice of itself have an end", () => {
+Deno.test("an array, a string slice and a vector of themselves have an end", () => {
   const info = new Info();
   const array = info.next;
   info.entry(TAG.ARRAY_TYPE, [[AT.TYPE, FORM.REF4, word(array)]], true);
@@ -127,17 +127,25 @@ Deno.test("an array of itself and a string slice of itself have an end", () => {
   info.end();
   const slice = info.next;
   info.entry(TAG.STRUCTURE_TYPE, [[AT.NAME, FORM.STRING, text("&str")]], true);
-  for (const name of ["data", "length"]) {
+  for (const name of ["data_ptr", "length"]) {
     info.entry(TAG.MEMBER, [[AT.NAME, FORM.STRING, text(name)], [AT.TYPE, FORM.REF4, word(slice)]]);
+  }
+  info.end();
+  const vector = info.next;
+  info.entry(TAG.STRUCTURE_TYPE, [[AT.NAME, FORM.STRING, text("Vec<u8>")]], true);
+  for (const name of ["buf", "len", ...Array.from({ length: 40 }, () => "more")]) {
+    info.entry(TAG.MEMBER, [[AT.NAME, FORM.STRING, text(name)], [AT.TYPE, FORM.REF4, word(vector)]]);
   }
   info.end();
   info.variable("array", array);
   info.variable("slice", slice);
+  info.variable("vector", vector);
   info.variable("number", info.base([4]));
   const found = locals(info.sections());
   assert.deepEqual(found.map(({ name, text }) => [name, text]), [
     ["array", "[3]"],
     ["slice", "{…}"],
+    ["vector", "{…}"],
     ["number", "0"],
   ]);
   const [first] = found[0].parts!();

@@ -1,7 +1,7 @@
 /**
  * Values of source types. In: a type's entry, and the place of a value. Out: a variable with its text, its parts, and a
- * way to change it. Base types, enumerations, pointers, structures, unions, arrays, bit fields and Rust's enums are
- * read; strings behind pointers to characters, and Rust's `&str`, are shown.
+ * way to change it. Base types, enumerations, pointers, structures, unions, arrays, bit fields and Rust's enums, slices,
+ * `Vec` and `String` are read; strings behind pointers to characters are shown.
  *
  * Parts are made on request, so a type that contains a pointer to itself causes no endless recursion.
  */
@@ -25,6 +25,14 @@ interface Place {
   readonly field?: { readonly shift: number; readonly width: number };
 }
 
+/** Elements one behind the other in memory. */
+interface Sequence {
+  readonly unit: Unit;
+  readonly element: Entry | undefined;
+  readonly data: number;
+  readonly length: number;
+}
+
 /** The most elements of an array, and characters of a text and of a name, that are shown. */
 const MAX_ELEMENTS = 1000;
 const MAX_CHARACTERS = 200;
@@ -34,6 +42,8 @@ const MAX_CHILDREN = 10_000;
 const MAX_DIMENSIONS = 16;
 /** The most bytes of a number. */
 const MAX_BYTES = 16;
+/** The most members that are searched for the pointer of a Rust `Vec`; it is below some four structures. */
+const MAX_SEARCHED = 32;
 /** The most typedefs and qualifiers around a type. */
 const MAX_NAMES = 64;
 const QUALIFIERS: ReadonlySet<number> = new Set([
@@ -66,6 +76,11 @@ function numberOf(entry: Entry | undefined, attribute: number): number | undefin
 function numberSize(type: Entry, fallback: number): number {
   const size = numberOf(type, AT.BYTE_SIZE) ?? fallback;
   return size >= 1 && size <= MAX_BYTES ? size : fallback;
+}
+
+/** The offset of a member in bytes. */
+function placeOf(member: Entry): number {
+  return numberOf(member, AT.DATA_MEMBER_LOCATION) ?? 0;
 }
 
 /** The children of a type with this tag. */
@@ -179,7 +194,7 @@ export class TypedValues {
     return { text: nameOf(found) ?? String(value), value, ...this.#setter(place, size, false) };
   }
 
-  #pointer(place: Place, type: Entry): Pick<Variable, "text" | "value" | "set" | "element" | "parts"> {
+  #pointer(place: Place, type: Entry): Pick<Variable, Exclude<keyof Variable, "name" | "type" | "address">> {
     const { unit } = place;
     const size = numberSize(type, unit.addressBytes);
     const value = this.#bits(place, size);
@@ -188,10 +203,18 @@ export class TypedValues {
     const address = Number(value);
     const hex = `0x${value.toString(16)}`;
     if (target === undefined || address === 0 || !this.#has(address)) return { ...common, text: hex };
-    const text = isCharacter(this.#core(unit, target)) ? `${hex} ${JSON.stringify(this.#textAt(address))}` : hex;
+    const core = this.#core(unit, target);
+    const shown = isCharacter(core) ? JSON.stringify(this.#textAt(address)) : this.#rustText(unit, core, address);
+    const text = shown === undefined ? hex : `${hex} ${shown}`;
     const element = (index: number) =>
       this.variable(`[${index}]`, { unit, type: target, address: address + index * this.#sizeOf(unit, target) });
-    return { ...common, text, element, parts: () => [{ ...element(0), name: "*" }] };
+    const pointee = () => ({ ...element(0), name: "*" });
+    const isReference = nameOf(type)?.startsWith("&") === true;
+    if (isReference && core !== undefined && AGGREGATES.has(core.tag)) {
+      // A reference of Rust is used like what it refers to.
+      return { ...common, element, target: pointee, ...this.#aggregate(unit, core, address) };
+    }
+    return { ...common, text, element, target: pointee, parts: () => [pointee()] };
   }
 
   /** The text at an address, up to a zero. */
@@ -241,18 +264,94 @@ export class TypedValues {
     );
   }
 
-  #aggregate(unit: Unit, type: Entry, address: number): Pick<Variable, "text" | "parts"> {
-    const parts = () => this.#members(unit, type, address);
-    return { text: this.#summary(unit, type, address) ?? `{…}`, parts };
+  #aggregate(unit: Unit, type: Entry, address: number): Pick<Variable, "text" | "parts" | "element"> {
+    const text = this.#rustText(unit, type, address);
+    if (text !== undefined) return { text };
+    const sequence = this.#sequence(unit, type, address);
+    if (sequence !== undefined) return this.#listed(sequence);
+    const variant = childrenOf(type, TAG.VARIANT_PART).flatMap((part) => this.#variant(unit, part, address));
+    if (variant.length === 1) return this.#variantValue(unit, variant[0], address);
+    return { text: "{…}", parts: () => this.#members(unit, type, address) };
   }
 
-  /** The text of a Rust `&str`: a pointer and a length. */
-  #summary(unit: Unit, type: Entry, address: number): string | undefined {
-    if (nameOf(type) !== "&str") return undefined;
-    const [data, length] = childrenOf(type, TAG.MEMBER).map((member) => this.#numberIn(unit, member, address));
-    if (data === undefined || length === undefined || !this.#has(data)) return undefined;
-    const bytes = this.#memory().subarray(data, data + Math.min(length, MAX_CHARACTERS));
-    return JSON.stringify(new TextDecoder().decode(bytes.slice()));
+  /** The elements of a sequence. */
+  #listed({ unit, element, data, length }: Sequence): Pick<Variable, "text" | "parts" | "element"> {
+    const size = this.#sizeOf(unit, element);
+    return {
+      ...this.#elements(unit, element, [length], data),
+      text: `[${length}]`,
+      element: (index) => {
+        if (index < 0 || index >= length) throw new RangeError(`index ${index} of ${length} elements`);
+        return this.variable(`[${index}]`, { unit, type: element, address: data + index * size });
+      },
+    };
+  }
+
+  /** A variant of a Rust enum, as Rust writes it: its name, with its fields in parentheses or braces. */
+  #variantValue(unit: Unit, member: Entry, address: number): Pick<Variable, "text" | "parts"> {
+    const name = nameOf(member) ?? "(unnamed)";
+    const type = this.#core(unit, this.referred(unit, member, AT.TYPE));
+    const at = address + placeOf(member);
+    if (type === undefined || !AGGREGATES.has(type.tag)) return { text: name };
+    const fields = childrenOf(type, TAG.MEMBER);
+    if (fields.length === 0) return { text: name };
+    const isTuple = fields.every((field) => /^__[0-9]+$/.test(nameOf(field) ?? ""));
+    return { text: isTuple ? `${name}(…)` : `${name} {…}`, parts: () => this.#members(unit, type, at) };
+  }
+
+  /** The text of a Rust `str` or `String`; undefined for other types. */
+  #rustText(unit: Unit, type: Entry | undefined, address: number): string | undefined {
+    if (type === undefined || !AGGREGATES.has(type.tag)) return undefined;
+    const name = nameOf(type) ?? "";
+    const vector = name === "String" ? childrenOf(type, TAG.MEMBER).find((each) => nameOf(each) === "vec") : undefined;
+    const bytes = vector === undefined
+      ? /^&(?:mut )?str$/.test(name) ? this.#sequence(unit, type, address) : undefined
+      : this.#sequence(unit, this.#core(unit, this.referred(unit, vector, AT.TYPE)), address + placeOf(vector));
+    if (bytes === undefined) return undefined;
+    const shown = this.#memory().slice(bytes.data, bytes.data + Math.min(bytes.length, MAX_CHARACTERS));
+    return JSON.stringify(new TextDecoder().decode(shown)) + (bytes.length > MAX_CHARACTERS ? "…" : "");
+  }
+
+  /** The elements of a Rust slice, `str` or `Vec` at an address; undefined for other types and impossible values. */
+  #sequence(unit: Unit, type: Entry | undefined, address: number): Sequence | undefined {
+    const name = nameOf(type);
+    if (type === undefined || name === undefined) return undefined;
+    const members = childrenOf(type, TAG.MEMBER);
+    const isVector = name.startsWith("Vec<");
+    if (!isVector && !/^&(?:mut )?(?:str$|\[)/.test(name)) return undefined;
+    const [data, length] = (isVector ? ["buf", "len"] : ["data_ptr", "length"]).map((wanted) =>
+      members.find((each) => nameOf(each) === wanted)
+    );
+    const pointer = data === undefined ? undefined : this.#pointerIn(unit, data, address);
+    const count = length === undefined ? undefined : this.#numberIn(unit, length, address);
+    if (pointer === undefined || count === undefined || count < 0 || !this.#has(pointer.target)) return undefined;
+    const parameter = childrenOf(type, TAG.TEMPLATE_TYPE_PARAMETER).find((each) => nameOf(each) === "T");
+    const element = parameter === undefined
+      ? this.referred(unit, pointer.type, AT.TYPE)
+      : this.referred(unit, parameter, AT.TYPE);
+    return { unit, element, data: pointer.target, length: count };
+  }
+
+  /** The first pointer in a member or its members, within `limit` members. */
+  #pointerIn(
+    unit: Unit,
+    member: Entry,
+    address: number,
+    limit = { left: MAX_SEARCHED },
+  ): { readonly type: Entry; readonly target: number } | undefined {
+    if (limit.left-- <= 0) return undefined;
+    const type = this.#core(unit, this.referred(unit, member, AT.TYPE));
+    const at = address + placeOf(member);
+    if (type === undefined) return undefined;
+    if (POINTERS.has(type.tag)) {
+      return { type, target: Number(this.#bits({ unit, type, address: at }, unit.addressBytes)) };
+    }
+    if (!AGGREGATES.has(type.tag)) return undefined;
+    for (const inner of childrenOf(type, TAG.MEMBER)) {
+      const found = this.#pointerIn(unit, inner, at, limit);
+      if (found !== undefined || limit.left <= 0) return found;
+    }
+    return undefined;
   }
 
   /** The value of a member that is a pointer or a number; undefined for one that has members itself. */
@@ -274,7 +373,7 @@ export class TypedValues {
     const bits = numberOf(member, AT.BIT_SIZE);
     const width = bits === undefined || bits < 1 || bits > 64 ? undefined : bits;
     const name = nameOf(member) ?? `(unnamed ${index})`;
-    const at = address + (numberOf(member, AT.DATA_MEMBER_LOCATION) ?? 0);
+    const at = address + placeOf(member);
     if (width === undefined) return this.variable(name, { unit, type, address: at });
     const bit = firstBit(member, width, this.#sizeOf(unit, type));
     return this.variable(name, { unit, type, address: at + (bit >> 3), field: { shift: bit & 7, width } });
