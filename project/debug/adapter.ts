@@ -40,7 +40,7 @@ export interface Outcome {
 export type Launch = (
   args: Arguments,
   write: (category: "stdout" | "stderr", text: string) => void,
-) => Promise<Launched>;
+) => Launched | Promise<Launched>;
 
 /** The only thread. */
 const THREAD = 1;

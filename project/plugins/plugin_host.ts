@@ -48,7 +48,7 @@ export interface Guest extends GuestRun {
  *
  * @internal
  */
-export interface ComponentGuest extends GuestRun {
+interface ComponentGuest extends GuestRun {
   /** The imports and exports of the component. */
   readonly world: InspectedWorld;
   /** Creates the instance. `provided` has the functions that plugins provide, by interface, for `instantiate`. */

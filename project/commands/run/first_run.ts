@@ -7,6 +7,7 @@
  */
 import { type EngineOptions, type Module, NewEngine } from "@waft/engine";
 import { Wasi } from "@waft/engine/wasi";
+import { isBinary } from "@waft/engine/internal/binary/decode";
 import { readFile } from "@waft/engine/internal/host/files";
 import { codeCacheOptions } from "../../base/paths.ts";
 import { absolutePath } from "../../base/system_path.ts";
@@ -35,7 +36,7 @@ function compile(words: readonly string[]): Compiled | undefined {
     // The optimizing compiler may take a while: run.ts shows its progress.
     if (run === undefined || run.flags.tier === "optimizing") return undefined;
     const bytes = readFile(run.file);
-    if (!isBinaryModule(bytes) || !isRunnable(bytes, run)) return undefined;
+    if (!isBinary(bytes) || !isRunnable(bytes, run)) return undefined;
     return { run, module: NewEngine(optionsOf(run)).compile(bytes) };
   } catch {
     return undefined;
@@ -48,12 +49,6 @@ function optionsOf({ file, flags }: PlainRun): EngineOptions {
     ...controlledEngine(engineOptions(flags), flags),
     ...(flags.cache ? { cache: { ...codeCacheOptions(), label: absolutePath(file) } } : {}),
   };
-}
-
-/** Whether the bytes begin like a module in binary form, not like text, a component or an artifact. */
-function isBinaryModule(bytes: Uint8Array): boolean {
-  const HEADER = [0, 0x61, 0x73, 0x6d, 1, 0, 0, 0];
-  return HEADER.every((byte, k) => bytes[k] === byte);
 }
 
 /** Whether the module has the function to call, and imports only from WASI. Throws if the call is wrong. */

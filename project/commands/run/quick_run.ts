@@ -8,7 +8,7 @@
  */
 import { readFile } from "@waft/engine/internal/host/files";
 import { openCachedModule } from "@waft/engine/internal/open_cached_module";
-import { startsThreads, WASI } from "../../ops/run/run_module.ts";
+import { WASI } from "../../ops/run/run_module.ts";
 import { codeCacheOptions } from "../../base/paths.ts";
 import { controlledEngine } from "./control_flags.ts";
 import { engineOptions } from "../settings/engine_options.ts";
@@ -33,8 +33,8 @@ async function find(words: readonly string[]): Promise<Found | undefined> {
     if (run === undefined || !run.flags.cache) return undefined;
     const engine = controlledEngine(engineOptions(run.flags), run.flags);
     const module = await openCachedModule(readFile(run.file), { ...engine, cache: codeCacheOptions() });
-    if (module === undefined || startsThreads(module)) return undefined;
-    // Any other import is missing; run.ts reports it.
+    if (module === undefined) return undefined;
+    // Another import is that of threads, or is missing: run.ts runs or reports it.
     if (module.imports.some((entry) => entry.module !== WASI)) return undefined;
     return { run, module };
   } catch {

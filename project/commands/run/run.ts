@@ -9,7 +9,7 @@ import type { Command } from "commander";
 import type { EngineOptions } from "@waft/engine";
 import { UsageError } from "../../base/failure.ts";
 import type { LoadedProject } from "../../plugins/loaded.ts";
-import { runFile } from "../../ops/run/run.ts";
+import { runFile } from "../../ops/run/program.ts";
 import type { RunOptions } from "../../ops/run/run_options.ts";
 import { compilationText } from "../tools/compilation_text.ts";
 import { compileProgress } from "../tools/compile_progress.ts";

@@ -4,11 +4,10 @@
  */
 import { NewEngine } from "@waft/engine";
 import type { Command } from "commander";
-import { isComponent } from "@waft/component/internal/binary/section_ids";
-import { isComponentText } from "@waft/component/internal/text/is_component_text";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { writeOutput } from "../../base/replace_file.ts";
 import { machineOf } from "../../ops/build/machine_name.ts";
+import { fileKind, isComponentKind } from "../../ops/tools/file_kind.ts";
 import { readInput } from "../../ops/tools/read_input.ts";
 import { ENGINE_OPTION_ROWS } from "../settings/engine_options.ts";
 import { addOptions } from "../option_rows.ts";
@@ -42,7 +41,7 @@ export function addCommand(program: Command): void {
       let artifact: Uint8Array;
       try {
         const bytes = readInput(file);
-        if (isComponent(bytes) || isComponentText(bytes)) throw new Error(NO_COMPONENTS);
+        if (isComponentKind(fileKind(bytes))) throw new Error(NO_COMPONENTS);
         artifact = machine === undefined ? engine.compile(bytes).serialize() : await engine.compileFor(machine, bytes);
       } catch (error) {
         throw new FileFailure(file, error);

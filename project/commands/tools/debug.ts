@@ -88,7 +88,7 @@ async function launch({ file, args, flags }: Given, request: LaunchRequest, prin
     feature: [],
     opt: [],
   });
-  return await prepareProgram(program, request.args === undefined ? args : texts(request.args), {
+  return prepareProgram(program, request.args === undefined ? args : texts(request.args), {
     context: {},
     ...guest,
     ...(invoke === undefined ? {} : { invoke }),

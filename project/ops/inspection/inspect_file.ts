@@ -5,7 +5,6 @@
 import { statSync } from "node:fs";
 import { NewEngine } from "@waft/engine";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
-import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type RecordingFacts, recordingFacts } from "@waft/engine/internal/recording/describe";
 import { isRecording } from "@waft/engine/internal/recording/log_file";
 import { decodeComponent } from "@waft/component/internal/binary/decode";
@@ -15,6 +14,7 @@ import { embeddedWit, witOfComponent } from "@waft/component/internal/wit/from_c
 import { loadWit } from "@waft/component/internal/wit/load";
 import { validateComponent } from "@waft/component/internal/validate/validate_component";
 import { componentBytes } from "../tools/component_bytes.ts";
+import { fileKind } from "../tools/file_kind.ts";
 import { type ArtifactFacts, artifactFacts } from "./inspect_artifact.ts";
 import { type CoredumpFacts, coredumpFacts } from "./inspect_coredump.ts";
 import { ALL_FEATURES, type ModuleFacts, moduleFacts } from "./inspect_module.ts";
@@ -62,8 +62,9 @@ export async function inspectFile(path: string): Promise<Inspection> {
   }
   const content = readInput(path);
   if (isRecording(content)) return { kind: "recording", recording: recordingFacts(content) };
-  if (looksLikeArtifact(content)) return { kind: "artifact", artifact: artifactFacts(content) };
-  const bytes = await componentBytes(content);
+  const kind = fileKind(content);
+  if (kind === "artifact") return { kind: "artifact", artifact: artifactFacts(content) };
+  const bytes = await componentBytes(content, kind);
   if (bytes === undefined) {
     const binary = content[0] === 0 ? content : binaryOf(content);
     const module = decodeModule(binary);

@@ -11,7 +11,7 @@ import { readCounts } from "@waft/engine/internal/counts/run_counts";
 import { describeTrap } from "@waft/engine/internal/errors";
 import { countModule } from "@waft/engine/internal/instrument/count_module";
 import { FileFailure, UsageError } from "../../base/failure.ts";
-import { checkImports } from "./run.ts";
+import { checkImports } from "./missing_imports.ts";
 import type { RunOptions } from "./run_options.ts";
 import { compileInstrumented, instrumenting } from "../tools/instrumented_module.ts";
 import { readModule } from "../tools/read_module.ts";
@@ -27,10 +27,10 @@ interface CountedRun {
 
 /** Runs `file` and counts. Throws FileFailure and UsageError if it cannot start. */
 export async function countFile(file: string, args: readonly string[], options: RunOptions): Promise<CountedRun> {
-  const { bytes, text, shape } = await readModule(file, options.engine, "counted");
+  const { bytes, text, shape } = readModule(file, options.engine, "counted");
   if (startsThreads(shape)) throw new UsageError(`${file} starts threads; counts are those of one thread only`);
   const plan = planCall(file, shape, args, options.invoke);
-  const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
+  const stubs = checkImports(file, shape, [], options.unknownImports);
   const { limits } = options.engine;
   const counted = instrumenting(file, "counted", () => countModule(bytes, limits?.maxMemoryPages));
   const { maxMemoryPages } = counted;

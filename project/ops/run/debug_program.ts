@@ -17,7 +17,7 @@ import { printResult } from "./arguments.ts";
 import { compileInstrumented, instrumenting } from "../tools/instrumented_module.ts";
 import { readModule } from "../tools/read_module.ts";
 import { type Print, silentStreams, withOutput } from "./captured_output.ts";
-import { checkImports } from "./run.ts";
+import { checkImports } from "./missing_imports.ts";
 import { readSourceMap } from "../tools/source_files.ts";
 import { type GuestInputs, inFile, INITIALIZE, planCall, programArguments, wasiFor, withStubs } from "./run_module.ts";
 
@@ -30,15 +30,15 @@ export interface DebugOptions extends GuestInputs {
 }
 
 /** Prepares the program. Throws FileFailure and UsageError as a run of it would. */
-export async function prepareProgram(
+export function prepareProgram(
   file: string,
   args: readonly string[],
   options: DebugOptions,
   print: Print,
-): Promise<Launched> {
-  const { bytes, text, shape } = await readModule(file, options.engine, "debugged");
+): Launched {
+  const { bytes, text, shape } = readModule(file, options.engine, "debugged");
   const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
-  const stubs = checkImports(file, shape, undefined, options.unknownImports ?? "refuse");
+  const stubs = checkImports(file, shape, [], options.unknownImports);
   const program = instrumenting(
     file,
     "debugged",

@@ -5,9 +5,11 @@
  * type, its position in a text module, and its usual cause; or, on request, functions that trap when called.
  */
 import { markUncatchable, TrapError } from "@waft/engine/internal/errors";
+import { Wasi } from "@waft/engine/wasi";
 import { nearestName } from "../../base/grammar.ts";
-import { ListedFailure, oneLine } from "../../base/failure.ts";
-import type { PlacedImport } from "./module_shape.ts";
+import { FileFailure, ListedFailure, oneLine } from "../../base/failure.ts";
+import type { PlacedImport, PlacedShape } from "./module_shape.ts";
+import { type ImportStubs, startsThreads, WASI } from "./run_module.ts";
 
 /** Names that are offered, by namespace. */
 type OfferedImports = ReadonlyMap<string, readonly string[]>;
@@ -28,8 +30,33 @@ const HINTS: readonly (readonly [namespace: RegExp, name: RegExp, hint: string])
   [/@[0-9]+$/, /./, "a plugin's contract: add a plugin that provides it (`waft add <plugin>`)"],
 ];
 
+/**
+ * Refuses a module with imports that neither WASI nor a plugin provides, or returns functions that trap in their place.
+ * `plugins` are the functions that plugins offer to the guest. Imports of a namespace that plugins serve are left to
+ * the plugin host, which compares types, too.
+ */
+export function checkImports(
+  file: string,
+  shape: PlacedShape,
+  plugins: readonly { readonly module: string; readonly name: string }[] = [],
+  unknown: "trap" | "refuse" = "refuse",
+): ImportStubs {
+  const threads = startsThreads(shape);
+  const offered = new Map<string, string[]>([[WASI, Object.keys(new Wasi().imports)]]);
+  for (const { module, name } of plugins) offered.set(module, [...offered.get(module) ?? [], name]);
+  if (threads) offered.set("wasi", ["thread-spawn"]);
+  const served = new Set(plugins.map(({ module }) => module));
+  const missing = missingImports(shape.imports, offered).filter(({ module, kind }) =>
+    !served.has(module) && !(threads && kind === "memory")
+  );
+  if (missing.length === 0) return {};
+  const { imports, left } = trappingImports(missing);
+  if (unknown === "trap" && left.length === 0) return imports;
+  throw new FileFailure(file, missingFailure(file, unknown === "trap" ? left : missing, offered));
+}
+
 /** The failure for imports that nothing provides. */
-export function missingFailure(file: string, missing: readonly PlacedImport[], offered: OfferedImports): ListedFailure {
+function missingFailure(file: string, missing: readonly PlacedImport[], offered: OfferedImports): ListedFailure {
   const count = missing.length === 1 ? "1 unknown import" : `${missing.length} unknown imports`;
   return new ListedFailure(
     count,
@@ -45,7 +72,7 @@ export function missingFailure(file: string, missing: readonly PlacedImport[], o
 }
 
 /** The imports that are not offered. */
-export function missingImports(imports: readonly PlacedImport[], offered: OfferedImports): PlacedImport[] {
+function missingImports(imports: readonly PlacedImport[], offered: OfferedImports): PlacedImport[] {
   return imports.filter(({ module, name }) => offered.get(module)?.includes(name) !== true);
 }
 
@@ -68,7 +95,7 @@ class UnknownImportCalled extends TrapError {
 }
 
 /** Functions that trap, for missing imports that are functions, by namespace; the others are left over. */
-export function trappingImports(missing: readonly PlacedImport[]): {
+function trappingImports(missing: readonly PlacedImport[]): {
   readonly imports: { [namespace: string]: { [name: string]: () => never } };
   readonly left: readonly PlacedImport[];
 } {

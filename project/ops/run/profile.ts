@@ -4,12 +4,9 @@
  * `waft run` without its cache.
  */
 import { NewEngine, type Profile } from "@waft/engine";
-import { FileFailure, UsageError } from "../../base/failure.ts";
-import { readInput } from "../tools/read_input.ts";
-import { readShape } from "./module_shape.ts";
-import { runFile } from "./run.ts";
+import { UsageError } from "../../base/failure.ts";
+import { readProgram } from "./program.ts";
 import type { RunOptions } from "./run_options.ts";
-import { startsThreads } from "./run_module.ts";
 import { readSourceMap } from "../tools/source_files.ts";
 
 /** The lines that the program's results give, its failure, and the profile. */
@@ -26,30 +23,19 @@ export async function profileFile(
   options: RunOptions,
   interval: number,
 ): Promise<ProfiledRun> {
-  refuseThreads(file);
+  const program = readProgram(file);
+  // Samples are those of one thread.
+  if (program.startsThreads) {
+    throw new UsageError(`${file} starts threads; a profile has the samples of one thread only`);
+  }
   const profiler = await NewEngine(options.engine).profile({
     interval,
     sourceMap: (url) => readSourceMap(file, url),
   });
   try {
-    const lines = await runFile(file, args, options);
+    const lines = await program.run(args, options);
     return { lines, profile: profiler.stop() };
   } catch (failure) {
     return { lines: [], failure, profile: profiler.stop() };
-  }
-}
-
-/** Samples are those of one thread. */
-function refuseThreads(file: string): void {
-  if (file === "-") return;
-  let bytes: Uint8Array;
-  try {
-    bytes = readInput(file);
-  } catch (error) {
-    throw new FileFailure(file, error);
-  }
-  const shape = readShape(bytes);
-  if (shape !== undefined && startsThreads(shape)) {
-    throw new UsageError(`${file} starts threads; a profile has the samples of one thread only`);
   }
 }

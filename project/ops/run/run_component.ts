@@ -51,7 +51,7 @@ export async function runComponent(
       const instance = inFile(file, () => instantiate(context, {}));
       return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);
     }
-    const { withPlugins } = await import("./run_with_plugins.ts");
+    const { withPlugins } = await import("./component_with_plugins.ts");
     const guest = { file, bytes, ...inputs, context, instantiate, ...artifactOf(options) };
     return await withPlugins(project, engine, guest, (calls, instance, waits) => {
       return runInstance(file, { instance, calls, mayWait: waits || network !== undefined }, options);

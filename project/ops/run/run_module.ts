@@ -1,7 +1,7 @@
 /**
  * Runs a compiled module as a program or as one call: chooses the function, converts arguments and results, and
  * provides WASI when the module imports it. In: a module, words of the command line. Out: the result lines;
- * throws UsageError, FileFailure, GuestExit. run.ts adds plugins; this file loads nothing that they need.
+ * throws UsageError, FileFailure, GuestExit. module_program.ts adds plugins; this file loads nothing that they need.
  */
 import type { Context, Instance, Module } from "@waft/engine";
 import { callByBits } from "@waft/engine/internal/call_by_bits";
@@ -41,7 +41,7 @@ export interface Runnable {
 }
 
 /** The call that a run makes. */
-interface PlannedCall {
+export interface PlannedCall {
   readonly name: string;
   readonly values: readonly unknown[];
   /** Their bits, if the call is made by bits. */

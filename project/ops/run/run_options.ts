@@ -1,8 +1,11 @@
-/** The options of runs. Types alone: the commands name them, run.ts and the operations behind it read them. */
-import type { EngineOptions } from "@waft/engine";
+/**
+ * The options of runs, and what a way to run a module gets. Types alone: the commands name them, program.ts and the
+ * operations behind it read them.
+ */
+import type { Engine, EngineOptions, Module } from "@waft/engine";
 import type { NetworkOptions } from "@waft/component/wasi";
 import type { LoadedProject } from "../../plugins/load.ts";
-import type { GuestInputs } from "./run_module.ts";
+import type { GuestInputs, ImportStubs, PlannedCall } from "./run_module.ts";
 
 /** Options of a run. */
 export interface RunOptions extends GuestInputs {
@@ -21,3 +24,21 @@ export interface RunOptions extends GuestInputs {
   /** A project with plugins; without it nothing of the plugin host is loaded. */
   readonly project?: LoadedProject;
 }
+
+/** A compiled module, and the call that its run makes. */
+export interface CompiledModule {
+  readonly file: string;
+  /** The content of the file: the module in either form, or an artifact. */
+  readonly bytes: Uint8Array;
+  readonly module: Module;
+  /** The engine that compiled it. */
+  readonly engine: Engine;
+  /** The words after the file. */
+  readonly args: readonly string[];
+  readonly call: PlannedCall;
+  /** Functions for imports that nothing else provides. */
+  readonly stubs: ImportStubs;
+}
+
+/** One way to run a compiled module. Resolves to the lines to print. */
+export type ModuleRunner = (compiled: CompiledModule, options: RunOptions) => Promise<string[]>;

@@ -1,25 +1,30 @@
 /**
- * Runs a module with a recorder. In: the module and its inputs, as for startGuest of run_module.ts. Out: the guest,
- * whose log is written when it is closed, also after a trap; a guest that cannot be instantiated leaves the log up to
- * there.
+ * Runs a module with a recorder. In: the compiled module, and the options of the run. Out: the lines to print, and the
+ * log, which is written when the guest is closed, also after a trap; a guest that cannot be instantiated leaves the log
+ * up to there.
  */
-import type { Module } from "@waft/engine";
 import { Recorder } from "@waft/engine/recording";
-import { type GuestInputs, type ImportStubs, type Runnable, startGuest } from "./run_module.ts";
+import { callGuest, type Runnable, startGuest } from "./run_module.ts";
+import type { CompiledModule, RunOptions } from "./run_options.ts";
 
-/** Instantiates a module whose run is recorded; `write` gets the log. */
-export function startRecorded(
-  file: string,
-  bytes: Uint8Array,
-  module: Module,
-  args: readonly string[],
-  inputs: GuestInputs,
-  stubs: ImportStubs,
+/** Runs a module; `options.record` gets the log. */
+export async function runRecorded(compiled: CompiledModule, options: RunOptions): Promise<string[]> {
+  return await callGuest(
+    compiled.file,
+    startRecorded(compiled, options, options.record!),
+    compiled.call,
+    options.failed,
+  );
+}
+
+function startRecorded(
+  { file, bytes, module, args, stubs }: CompiledModule,
+  options: RunOptions,
   write: (log: Uint8Array) => void,
 ): Runnable {
   const recorder = new Recorder(bytes);
-  const context = { ...inputs.context, record: recorder };
-  const guest = orRecorded(() => startGuest(file, module, args, { ...inputs, context }, stubs), recorder, write);
+  const context = { ...options.context, record: recorder };
+  const guest = orRecorded(() => startGuest(file, module, args, { ...options, context }, stubs), recorder, write);
   return {
     call: (name, ...values) => guest.call(name, ...values),
     close: () => {

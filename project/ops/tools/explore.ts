@@ -5,12 +5,12 @@
  */
 import { basename } from "node:path";
 import { NewEngine } from "@waft/engine";
-import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type ExploredStage, exploreModule, machineName, type ModuleExplorer } from "@waft/engine/internal/explore";
 import { decodeComponent } from "@waft/component/internal/binary/decode";
 import { UsageError } from "../../base/failure.ts";
 import { explorePageHtml, packBody, type PagePlace, type PageStage } from "../../pages/explore_page.ts";
 import { componentBytes } from "./component_bytes.ts";
+import { fileKind } from "./file_kind.ts";
 import { coreModules } from "./core_modules.ts";
 import { ALL_FEATURES } from "../inspection/inspect_module.ts";
 import { readInput } from "./read_input.ts";
@@ -55,10 +55,11 @@ async function coreModule(
   content: Uint8Array<ArrayBuffer>,
   wanted: number | undefined,
 ): Promise<Uint8Array<ArrayBuffer>> {
-  if (looksLikeArtifact(content)) {
+  const kind = fileKind(content);
+  if (kind === "artifact") {
     throw new UsageError("An artifact has machine code alone; explore the module from which it was compiled");
   }
-  const binary = await componentBytes(content);
+  const binary = await componentBytes(content, kind);
   if (binary === undefined) {
     if (wanted !== undefined) throw new UsageError("--module is for components; the file is a core module");
     return content;

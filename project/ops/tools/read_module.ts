@@ -3,11 +3,9 @@
  * file is one, and its imports and exports. Throws FileFailure with the place in the text or the binary.
  */
 import { type EngineOptions, NewEngine } from "@waft/engine";
-import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
-import { isBinary } from "@waft/engine/internal/binary/decode";
 import { parseModule } from "@waft/engine/internal/text_format";
 import { FileFailure } from "../../base/failure.ts";
-import { componentBytes } from "./component_bytes.ts";
+import { fileKind, isComponentKind } from "./file_kind.ts";
 import { readInput } from "./read_input.ts";
 import { type PlacedShape, readShape } from "../run/module_shape.ts";
 import { inFile } from "../run/run_module.ts";
@@ -20,21 +18,22 @@ interface ReadModule {
 }
 
 /** Reads and validates the module at `file`; `done` is the participle of the tool's verb, for refusals. */
-export async function readModule(file: string, engine: EngineOptions, done: string): Promise<ReadModule> {
+export function readModule(file: string, engine: EngineOptions, done: string): ReadModule {
   let content: Uint8Array;
   try {
     content = readInput(file);
   } catch (error) {
     throw new FileFailure(file, error);
   }
-  if (await inFile(file, () => componentBytes(content)) !== undefined) {
+  const kind = fileKind(content);
+  if (isComponentKind(kind)) {
     throw new FileFailure(file, new Error(`components cannot be ${done}, only modules`));
   }
-  if (looksLikeArtifact(content)) {
+  if (kind === "artifact") {
     throw new FileFailure(file, new Error(`artifacts cannot be ${done}, only the modules that they were made of`));
   }
   inFile(file, () => NewEngine(engine).validate(content));
-  const isText = !isBinary(content);
+  const isText = kind === "text of a module";
   const bytes = isText ? parseModule(content).bytes : content;
   const shape = readShape(bytes);
   if (shape === undefined) throw new FileFailure(file, new Error("it cannot be read"));

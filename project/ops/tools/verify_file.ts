@@ -3,10 +3,10 @@
  * options. Out: the result for each core module and tier. Invariant: nothing of the file runs.
  */
 import { type EngineOptions, type Machine, NewEngine } from "@waft/engine";
-import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { type VerifiedCode, verifyArtifact, verifyModule } from "@waft/engine/internal/verify";
 import { decodeComponent } from "@waft/component/internal/binary/decode";
 import { componentBytes } from "./component_bytes.ts";
+import { fileKind } from "./file_kind.ts";
 import { coreModules } from "./core_modules.ts";
 import { readInput } from "./read_input.ts";
 
@@ -33,8 +33,9 @@ export async function verifyFile(
   architecture?: Architecture,
 ): Promise<FileVerification> {
   const content = readInput(path);
-  if (looksLikeArtifact(content)) return { kind: "artifact", codes: [await verifyArtifact(content)] };
-  const binary = await componentBytes(content);
+  const kind = fileKind(content);
+  if (kind === "artifact") return { kind: "artifact", codes: [await verifyArtifact(content)] };
+  const binary = await componentBytes(content, kind);
   if (binary === undefined) return { kind: "core module", codes: await verifyTiers(content, options, architecture) };
   const codes: VerifiedPart[] = [];
   for (const [module, bytes] of coreModules(decodeComponent(binary)).entries()) {
