@@ -13,19 +13,9 @@
  */
 import { CELLS, OBJECT, SIZE_CLASSES } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
-import {
-  elementLimit,
-  type Facts,
-  LIMIT,
-  limitName,
-  limitShift,
-  NO_CLASS,
-  PLACE,
-  productLimit,
-  REFERENCE_FACTS,
-  SLOT_FACTS,
-  VALUE,
-} from "./facts.ts";
+import { type Facts, PLACE } from "./facts.ts";
+import { elementLimit, isProductLimit, limitName, limitShift, productLimit } from "./limits.ts";
+import { NO_CLASS, REFERENCE_FACTS, SLOT_FACTS, VALUE } from "./value_kinds.ts";
 import { elementOf, elementShift, HEADER_BYTES, structBytes } from "./references.ts";
 
 const { ADDRESS, RESULT } = PLACE;
@@ -103,7 +93,7 @@ export function noteEighth(a: Analysis, l: number, name: number): void {
 function bytesOf(facts: Facts, l: number): { of: number; room: number } {
   if (!facts.isNumber(l)) return { of: -1, room: 0 };
   if (facts.isConstant(l)) return { of: -1, room: facts.low[l] };
-  if (facts.of[l] >= LIMIT.PRODUCT) return { of: facts.of[l], room: facts.room[l] };
+  if (isProductLimit(facts.of[l])) return { of: facts.of[l], room: facts.room[l] };
   return { of: productLimit(facts.name[l], 0), room: -facts.delta[l] };
 }
 

@@ -7,7 +7,8 @@
  */
 import { THREAD } from "../abi/context_layout.ts";
 import { grown } from "../base/columns.ts";
-import { EXACT, Facts, PLACE, VALUE } from "./facts.ts";
+import { EXACT, Facts, PLACE } from "./facts.ts";
+import { VALUE } from "./value_kinds.ts";
 import { Ranges } from "./ranges.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { tyOf } from "../wasm/ir_types.ts";

@@ -9,21 +9,10 @@ import { REF_TAG } from "../abi/gc_layout.ts";
 import { bottomOf } from "../wasm/subtype.ts";
 import { HEAP } from "../wasm/types.ts";
 import { type Analysis, FLAGS, NAMES } from "./analysis.ts";
-import {
-  EXACT,
-  type Facts,
-  joinReferences,
-  LIMIT,
-  limitShift,
-  maskedLimit,
-  MAX32,
-  NUMBER_FACTS,
-  numberFacts,
-  PLACE,
-  productLimit,
-  REFERENCE_FACTS,
-  VALUE,
-} from "./facts.ts";
+import { EXACT, type Facts, MAX32, PLACE } from "./facts.ts";
+import { joinReferences, numberFacts } from "./kind_facts.ts";
+import { isArrayLimit, isMemoryLimit, limitShift, maskedLimit, productLimit, shiftedLimit } from "./limits.ts";
+import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import { addCells, noteEighth } from "./allocation.ts";
 import { SHIFT } from "./instructions.ts";
 import { addNumber, evaluateAddress, hasDistance, isNumberOrLength, scaled, takeLength } from "./memory.ts";
@@ -268,7 +257,7 @@ function addShortImmediate(a: Analysis, to: number, amount: number): void {
 
 /** Whether the number at location `l` plus `amount` is at most the length of a memory, and so does not wrap. */
 function hasRoom({ of, room }: Facts, l: number, amount: number): boolean {
-  return of[l] >= 0 && of[l] < LIMIT.TABLE && room[l] >= amount;
+  return isMemoryLimit(of[l]) && room[l] >= amount;
 }
 
 /**
@@ -459,8 +448,8 @@ function shiftIndex(a: Analysis, to: number, count: number): boolean {
   const { facts } = a;
   const of = facts.of[to], name = facts.name[to];
   if (facts.kind[to] !== VALUE.NUMBER || facts.high[to] > MAX32 || facts.isConstant(to)) return false;
-  const isIndex = of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && limitShift(of) === 0;
-  const limit = isIndex ? of + count : of < 0 && facts.delta[to] === 0 ? productLimit(name, count) : -1;
+  const isIndex = isArrayLimit(of) && limitShift(of) === 0;
+  const limit = isIndex ? shiftedLimit(of, count) : of < 0 && facts.delta[to] === 0 ? productLimit(name, count) : -1;
   if (limit < 0) return false;
   const room = isIndex ? facts.room[to] : 0;
   if (isIndex && facts.delta[to] === 0) a.ranges.noteProduct(a.name(), name, count);

@@ -11,7 +11,8 @@ import { decodeArm64, FIRST_SLOT, registerLocation, STACK, VECTOR_SCRATCH, ZERO 
 import * as rules from "./arm64_rules.ts";
 import type { CodeMap } from "./code_map.ts";
 import { nameOfRecord } from "./control.ts";
-import { PLACE, VALUE } from "./facts.ts";
+import { PLACE } from "./facts.ts";
+import { VALUE } from "./value_kinds.ts";
 import { ALU, type Instructions, KIND } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
 

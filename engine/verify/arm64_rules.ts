@@ -29,7 +29,8 @@ import {
 import { EXTEND, EXTENDED, OTHER, STACK, VECTOR_SCRATCH, WORK, ZERO } from "./arm64_decoder.ts";
 import type { CodeMap } from "./code_map.ts";
 import { testedType } from "./conditions.ts";
-import { EXACT, MAX32, PLACE, VALUE } from "./facts.ts";
+import { EXACT, MAX32, PLACE } from "./facts.ts";
+import { VALUE } from "./value_kinds.ts";
 import { ALU, BASE_RIP, BIT_FIELD, KIND, SHIFT } from "./instructions.ts";
 import { isNumberOrLength, load, modify, store } from "./memory.ts";
 

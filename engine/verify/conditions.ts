@@ -14,19 +14,10 @@ import { type Analysis, FLAGS } from "./analysis.ts";
 import { REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
 import { bottomOf, heapMatches, topHeap } from "../wasm/subtype.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
-import {
-  elementLimit,
-  EXACT,
-  type Facts,
-  lengthPlace,
-  LIMIT,
-  MAX32,
-  NUMBER_FACTS,
-  numberFacts,
-  PLACE,
-  REFERENCE_FACTS,
-  VALUE,
-} from "./facts.ts";
+import { EXACT, type Facts, lengthPlace, MAX32, PLACE } from "./facts.ts";
+import { numberFacts } from "./kind_facts.ts";
+import { elementLimit, isMemoryLimit, tableOfLimit, unmaskedLimit } from "./limits.ts";
+import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import { noteSlot } from "./allocation.ts";
 import { elementBytes } from "./references.ts";
 import { eachReference, noteHeap, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
@@ -241,16 +232,16 @@ function assumeElements(a: Analysis, x: number, y: number, strict: number): void
 /** The number at `x` plus `room` is at most a length. */
 function assumeInside(a: Analysis, x: number, limit: number, room: number): void {
   const { facts, ranges, module } = a;
-  const needsMask = limit < LIMIT.TABLE ? module.masksMemories : module.masksTables;
+  const needsMask = isMemoryLimit(limit) ? module.masksMemories : module.masksTables;
   facts.boundAbove(x, LONGEST - room);
-  facts.boundByLength(x, room, limit + (needsMask ? LIMIT.UNMASKED : 0));
+  facts.boundByLength(x, room, needsMask ? unmaskedLimit(limit) : limit);
   if (facts.delta[x] >= 0) ranges.bound(facts.name[x], limit);
   noteLeast(a, limit, facts.low[x] + room);
 }
 
 /** The smallest length `limit` of any instance, at any time: a register may hold an earlier one. */
 function leastEver({ module: { memoryBytes, tableLength } }: Analysis, limit: number): number {
-  return (limit < LIMIT.TABLE ? memoryBytes[limit] : tableLength[limit - LIMIT.TABLE]) ?? 0;
+  return (isMemoryLimit(limit) ? memoryBytes[limit] : tableLength[tableOfLimit(limit)]) ?? 0;
 }
 
 /** Length `limit` is at least `least`. */

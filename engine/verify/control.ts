@@ -18,7 +18,9 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import { type FuncType, HEAP, type HeapType, isRef, refType, type ValType } from "../wasm/types.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { LIMIT, maskedLimit, MAX32, PLACE, REFERENCE_FACTS, VALUE } from "./facts.ts";
+import { MAX32, PLACE } from "./facts.ts";
+import { maskedLimit, memoryLimit } from "./limits.ts";
+import { REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import { allocateSlow, forgetSlots } from "./allocation.ts";
 import {
   areCopied,
@@ -81,7 +83,7 @@ function instanceRegisters(a: Analysis): void {
   facts.set(machine.context, VALUE.CONTEXT, 0, 0, 0, 0);
   facts.set(machine.memoryBase, VALUE.MEMORY, 0, 0, 0, 0);
   if (a.module.code.settings.explicitBounds) {
-    facts.set(machine.memoryLength, VALUE.LENGTH, LIMIT.MEMORY, 0, Infinity, 0);
+    facts.set(machine.memoryLength, VALUE.LENGTH, memoryLimit(0), 0, Infinity, 0);
   }
 }
 
@@ -125,7 +127,7 @@ function hasInstanceRegisters(a: Analysis): boolean {
   const { facts, machine: { context, memoryBase, memoryLength } } = a;
   if (!facts.isStart(context, VALUE.CONTEXT, 0) || !facts.isStart(memoryBase, VALUE.MEMORY, 0)) return false;
   if (!a.module.code.settings.explicitBounds) return true;
-  return facts.kind[memoryLength] === VALUE.LENGTH && facts.id[memoryLength] === LIMIT.MEMORY;
+  return facts.kind[memoryLength] === VALUE.LENGTH && facts.id[memoryLength] === memoryLimit(0);
 }
 
 /** The current instruction leaves the function. */
@@ -208,7 +210,7 @@ function isRange(a: Analysis, register: number, count: number): boolean {
   if (facts.kind[register] === VALUE.ELEMENT) return isElementRange(a, register, count);
   if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
   const m = facts.id[register];
-  const last = facts.high[register] + facts.high[count], limit = LIMIT.MEMORY + m;
+  const last = facts.high[register] + facts.high[count], limit = memoryLimit(m);
   if (last <= module.memoryBytes[m] || isBelow(facts, last, limit)) return true;
   // Routines are not masked.
   if (maskedLimit(facts.of[register]) === limit && facts.room[register] >= facts.high[count]) return true;

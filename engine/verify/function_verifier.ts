@@ -13,7 +13,10 @@
 import { RECORD } from "../abi/context_layout.ts";
 import { Analysis, FLAGS, OF_LOOPS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
-import { Facts, KNOWN_LENGTHS, lengthPlace, LIMIT, MAX32, NAMES_PER_LOCATION, SavedFacts, VALUE } from "./facts.ts";
+import { Facts, KNOWN_LENGTHS, lengthPlace, MAX32 } from "./facts.ts";
+import { NAMES_PER_LOCATION, SavedFacts } from "./joins.ts";
+import { memoryLimit, tableLimit } from "./limits.ts";
+import { VALUE } from "./value_kinds.ts";
 import type { CodeType, MachineModule } from "./machine_module.ts";
 import { assume, isCertain } from "./conditions.ts";
 import * as control from "./control.ts";
@@ -373,8 +376,8 @@ export class FunctionVerifier {
   #enterLengths(): void {
     const { facts, module } = this.#a;
     for (let k = 0; k < KNOWN_LENGTHS; k++) {
-      facts.number(lengthPlace(LIMIT.MEMORY + k), module.memoryBytes[k] ?? 0, Infinity, 0);
-      facts.number(lengthPlace(LIMIT.TABLE + k), module.tableLength[k] ?? 0, Infinity, 0);
+      facts.number(lengthPlace(memoryLimit(k)), module.memoryBytes[k] ?? 0, Infinity, 0);
+      facts.number(lengthPlace(tableLimit(k)), module.tableLength[k] ?? 0, Infinity, 0);
     }
   }
 

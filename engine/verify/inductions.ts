@@ -10,7 +10,8 @@
  * others hold by induction over the turns: the sum of each turn is exact, because names only survive sums that do not
  * wrap.
  */
-import { type Facts, LIMIT } from "./facts.ts";
+import type { Facts } from "./facts.ts";
+import { isNamedLimit } from "./limits.ts";
 
 const NUMBER = 0;
 
@@ -141,7 +142,7 @@ export class Inductions {
     const changed = ownLow < low[l] || ownHigh > high[l] || ownRoom < room[l] || ownStep !== step[l];
     id[l] = 0;
     // The room of an index of elements does not count bytes.
-    if (of[l] >= LIMIT.ELEMENTS) of[l] = -1;
+    if (isNamedLimit(of[l])) of[l] = -1;
     low[l] = ownLow;
     high[l] = ownHigh;
     room[l] = ownRoom;

@@ -23,19 +23,22 @@ import {
 } from "../abi/context_layout.ts";
 import { DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
+import { EXACT, type Facts, lengthPlace, MAX32, PLACE } from "./facts.ts";
+import { commonDivisor } from "./joins.ts";
 import {
-  commonDivisor,
-  EXACT,
-  type Facts,
-  lengthPlace,
-  LIMIT,
+  bytesLimit,
+  isArrayLimit,
+  isMaskedLimit,
+  isMemoryLimit,
+  isNamedLimit,
   limitShift,
-  MAX32,
-  PLACE,
+  memoryLimit,
   productLimit,
-  REFERENCE_FACTS,
-  VALUE,
-} from "./facts.ts";
+  shiftedLimit,
+  tableBytesLimit,
+  tableLimit,
+} from "./limits.ts";
+import { REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import {
   accessCells,
   accessClass,
@@ -194,22 +197,22 @@ export function scaled(facts: Facts, l: number, scale: number): Addend {
   ADDEND.delta = facts.delta[l];
   ADDEND.step = facts.stepOf(l) * factor;
   ADDEND.room = facts.room[l] * factor;
-  ADDEND.of = scale === 0 ? of : scale === 3 && of >= LIMIT.TABLE && of < LIMIT.TABLE_BYTES ? of + LIMIT.UNIT : -1;
-  if (of >= LIMIT.ELEMENTS || scale !== 0) scaleLimit(facts, l, scale);
+  ADDEND.of = scale === 0 ? of : scale === 3 ? bytesLimit(of) : -1;
+  if (isNamedLimit(of) || scale !== 0) scaleLimit(facts, l, scale);
   return ADDEND;
 }
 
 /** The limit of an index of elements that is shifted left, or the product that it becomes. */
 function scaleLimit(facts: Facts, l: number, scale: number): void {
   const of = facts.of[l];
-  const isIndex = of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && limitShift(of) === 0;
+  const isIndex = isArrayLimit(of) && limitShift(of) === 0;
   if (isIndex) {
-    ADDEND.of = of + scale;
+    ADDEND.of = shiftedLimit(of, scale);
     ADDEND.room = facts.room[l];
   } else if (of < 0 && facts.delta[l] === 0 && facts.high[l] <= MAX32 && facts.low[l] !== facts.high[l]) {
     ADDEND.of = productLimit(facts.name[l], scale);
     ADDEND.room = 0;
-  } else if (of >= LIMIT.ELEMENTS) ADDEND.of = -1;
+  } else if (isNamedLimit(of)) ADDEND.of = -1;
 }
 
 /** Adds a number to the value of location `l`, a number or an address; forgets the sum where it may wrap. */
@@ -219,7 +222,7 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
   const isConstant = constant === most;
   if (low === high && !(isConstant && of >= 0)) return shiftExactly(facts, l, low);
   const sumLow = constant + low, sumHigh = most + high;
-  const isInside = facts.of[l] >= 0 && facts.of[l] < LIMIT.TABLE && facts.room[l] >= high;
+  const isInside = isMemoryLimit(facts.of[l]) && facts.room[l] >= high;
   if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT) && !isInside) return facts.forget(l);
   facts.setStep(l, commonDivisor(facts.stepOf(l), step));
   // An odd number plus another need not be odd.
@@ -231,7 +234,7 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
   facts.delta[l] = delta + constant;
   if (!isConstant) return addRoom(facts, l, own, high, of, room - most);
   facts.room[l] = room - constant;
-  facts.of[l] = constant === 0 || of < LIMIT.ELEMENTS || limitShift(of) === 0 ? of : -1;
+  facts.of[l] = constant === 0 || !isNamedLimit(of) || limitShift(of) === 0 ? of : -1;
 }
 
 /**
@@ -240,8 +243,8 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
  * limit of that value, and its room below it with the largest value at `l`.
  */
 function addRoom(facts: Facts, l: number, own: number, high: number, of: number, room: number): void {
-  const isOwn = own >= 0 && own < LIMIT.TABLE;
-  facts.of[l] = isOwn ? own : of >= 0 && of < LIMIT.TABLE ? of : -1;
+  const isOwn = isMemoryLimit(own);
+  facts.of[l] = isOwn ? own : isMemoryLimit(of) ? of : -1;
   facts.room[l] = isOwn ? facts.room[l] - high : room;
 }
 
@@ -372,7 +375,7 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
       return at >= 0 && at + size <= GLOBAL_SIZE ? accessGlobal(a, id, at, size, isStore) : a.fail(REASON.ADDRESS);
     case VALUE.LENGTH_CELL:
       if (at !== 0 || size !== 8 || isStore) return a.fail(REASON.ADDRESS);
-      return facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + id, 0, longest(a, id), a.name());
+      return facts.set(RESULT, VALUE.LENGTH, memoryLimit(id), 0, longest(a, id), a.name());
     case VALUE.CELLS:
       return accessCells(a, at, size, isStore);
     case VALUE.CLASS_CELL:
@@ -455,24 +458,17 @@ function accessMemory(a: Analysis, m: number, size: number): void {
   const last = facts.high[ADDRESS] + size;
   if (facts.low[ADDRESS] < 0 || m >= a.module.memoryIs64.length) return a.fail(REASON.MEMORY);
   if (isGuarded(a, m) && last <= GUARD_RESERVATION) return a.requireContext();
-  if (facts.of[ADDRESS] === LIMIT.MEMORY + m && facts.room[ADDRESS] >= size) return;
+  if (facts.of[ADDRESS] === memoryLimit(m) && facts.room[ADDRESS] >= size) return;
   const { masksMemories, memoryBytes } = a.module;
   if (last <= memoryBytes[m] && (!masksMemories || isMasked(facts))) return;
   // A compare of a constant with the length does not mask it.
-  if (!masksMemories && isBelow(facts, last, LIMIT.MEMORY + m)) return;
+  if (!masksMemories && isBelow(facts, last, memoryLimit(m))) return;
   a.fail(REASON.MEMORY);
 }
 
 /** Whether the distance in PLACE.ADDRESS is a constant or was masked. */
 function isMasked({ low, high, of }: Facts): boolean {
-  const limit = of[ADDRESS];
-  if (low[ADDRESS] === high[ADDRESS]) return true;
-  return limit === LIMIT.MASKED || limit === LIMIT.MASKED + LIMIT.UNIT || isMaskedLimit(limit);
-}
-
-/** Whether only a mask gives this limit, where masks are required. */
-function isMaskedLimit(limit: number): boolean {
-  return limit >= 0 && limit < LIMIT.ELEMENTS && (limit & (LIMIT.UNIT - 1)) < LIMIT.UNMASKED;
+  return low[ADDRESS] === high[ADDRESS] || isMaskedLimit(of[ADDRESS]);
 }
 
 /** Whether `last` is at most the lower bound of length `limit`. */
@@ -483,10 +479,10 @@ export function isBelow(facts: Facts, last: number, limit: number): boolean {
 
 function accessTable(a: Analysis, t: number, size: number, isStore: boolean): void {
   const { facts, module } = a;
-  const isBounded = facts.of[ADDRESS] === LIMIT.TABLE_BYTES + t && facts.room[ADDRESS] >= size;
+  const isBounded = facts.of[ADDRESS] === tableBytesLimit(t) && facts.room[ADDRESS] >= size;
   const last = facts.high[ADDRESS] + size;
   const isShort = last <= module.tableLength[t] * 8 && (!module.masksTables || isMasked(facts));
-  const isInside = isBounded || isShort || (!module.masksTables && isBelow(facts, last / 8, LIMIT.TABLE + t));
+  const isInside = isBounded || isShort || (!module.masksTables && isBelow(facts, last / 8, tableLimit(t)));
   if (!isInside) return a.fail(REASON.TABLE);
   if (facts.low[ADDRESS] < 0 || size !== 8) return a.fail(REASON.TABLE);
   const element = module.tableElement[t];
@@ -569,7 +565,7 @@ function loadMemoryField(a: Analysis, at: number, size: number): void {
   const m = Math.floor(at / MEMORY.SIZE);
   if (at % 8 !== 0 || size !== 8) return;
   if (at % MEMORY.SIZE === MEMORY.BASE) facts.set(RESULT, VALUE.MEMORY, m, 0, 0, 0);
-  else facts.set(RESULT, VALUE.LENGTH, LIMIT.MEMORY + m, 0, longest(a, m), a.name());
+  else facts.set(RESULT, VALUE.LENGTH, memoryLimit(m), 0, longest(a, m), a.name());
 }
 
 /** The largest length of memory `m`. */
@@ -584,7 +580,7 @@ function loadTableField(a: Analysis, at: number, size: number): void {
   if (isBase && size === 8) facts.set(RESULT, VALUE.TABLE, t, 0, 0, 0);
   // The length of a table with 32-bit indices is below 2^32.
   else if (at % TABLE.SIZE === TABLE.LENGTH && (size === 8 || (size === 4 && !a.module.tableIs64[t]))) {
-    facts.set(RESULT, VALUE.LENGTH, LIMIT.TABLE + t, 0, size === 4 ? MAX32 : Infinity, a.name());
+    facts.set(RESULT, VALUE.LENGTH, tableLimit(t), 0, size === 4 ? MAX32 : Infinity, a.name());
   }
 }
 
@@ -648,7 +644,7 @@ function storeContext(a: Analysis, at: number, size: number): void {
   }
   const memory = (at - layout.memoriesOffset - MEMORY.LENGTH) / MEMORY.SIZE;
   if (Number.isInteger(memory) && at < layout.tablesOffset && size === 8) {
-    if (stored >= 0 && facts.kind[stored] === VALUE.LENGTH && facts.id[stored] === LIMIT.MEMORY + memory) return;
+    if (stored >= 0 && facts.kind[stored] === VALUE.LENGTH && facts.id[stored] === memoryLimit(memory)) return;
   }
   a.fail(REASON.CONTEXT);
 }

@@ -14,19 +14,10 @@ import { bottomOf, heapMatches, topHeap } from "../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, isRef, type ValType } from "../wasm/types.ts";
 import { type Analysis, REASON } from "./analysis.ts";
 import { ZERO_NAME } from "./ranges.ts";
-import {
-  elementLimit,
-  type Facts,
-  LIMIT,
-  limitName,
-  limitShift,
-  MAX32,
-  NUMBER_FACTS,
-  numberFacts,
-  PLACE,
-  REFERENCE_FACTS,
-  VALUE,
-} from "./facts.ts";
+import { type Facts, MAX32, PLACE } from "./facts.ts";
+import { numberFacts } from "./kind_facts.ts";
+import { elementLimit, isArrayLimit, isProductLimit, limitName, limitShift } from "./limits.ts";
+import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import {
   elementOf,
   elementShift,
@@ -175,9 +166,9 @@ export function makeElement(a: Analysis, to: number, array: number, index: numbe
   if (facts.isConstant(index)) return setElement(a, to, type, facts.low[index] * 2 ** scale, limit, least);
   const of = facts.of[index];
   if (facts.high[index] > MAX32 * 16 || limitShift(of) + scale !== shift) return facts.forget(to);
-  const isBounded = of >= LIMIT.ELEMENTS && of < LIMIT.PRODUCT && limitName(of) === facts.name[array];
+  const isBounded = isArrayLimit(of) && limitName(of) === facts.name[array];
   const room = Math.max(isBounded ? facts.room[index] : -Infinity, least - facts.high[index] / 2 ** limitShift(of));
-  const isProduct = of >= LIMIT.PRODUCT;
+  const isProduct = isProductLimit(of);
   if (isProduct && facts.room[index] !== 0) return facts.forget(to);
   const { name, delta } = countOf(a, index, limitShift(of));
   const isLength = name !== 0 && a.ranges.holdsNames(ZERO_NAME, 0, name, delta, limit);
@@ -214,7 +205,7 @@ export function moveElement(a: Analysis, to: number, index: number, scale: numbe
 function countOf({ facts, ranges }: Analysis, l: number, shift: number): { name: number; delta: number } {
   const of = facts.of[l];
   if (shift === 0) return { name: facts.name[l], delta: facts.delta[l] };
-  if (of >= LIMIT.PRODUCT) {
+  if (isProductLimit(of)) {
     return { name: limitShift(of) === shift && facts.room[l] === 0 ? limitName(of) : 0, delta: 0 };
   }
   return { name: facts.delta[l] === 0 ? ranges.indexOf(facts.name[l], shift) : 0, delta: 0 };
@@ -286,7 +277,7 @@ export function isElementRange(a: Analysis, l: number, count: number): boolean {
   const holds = (name: number, delta: number) =>
     ranges.holdsNames(facts.name[l] || ZERO_NAME, facts.delta[l], name, delta + constant, limit);
   if (shift === 0) return holds(facts.name[count], facts.delta[count]);
-  if (of >= LIMIT.PRODUCT) return limitShift(of) === shift && facts.room[count] === 0 && holds(limitName(of), 0);
+  if (isProductLimit(of)) return limitShift(of) === shift && facts.room[count] === 0 && holds(limitName(of), 0);
   const index = ranges.indexOf(facts.name[count], shift);
   return index !== 0 && facts.delta[count] === 0 && holds(index, 0);
 }

@@ -6,7 +6,7 @@ import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { define } from "./arithmetic.ts";
 import type { CodeMap } from "./code_map.ts";
-import { VALUE } from "./facts.ts";
+import { VALUE } from "./value_kinds.ts";
 import { BASE_RIP, type Instructions, KIND, OPERANDS } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
 import { decodeX64 } from "./x64_decoder.ts";

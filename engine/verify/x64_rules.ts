@@ -23,7 +23,8 @@ import {
   takeAddress,
 } from "./arithmetic.ts";
 import { testedType } from "./conditions.ts";
-import { EXACT, MAX32, NUMBER_FACTS, PLACE, VALUE } from "./facts.ts";
+import { EXACT, MAX32, PLACE } from "./facts.ts";
+import { NUMBER_FACTS, VALUE } from "./value_kinds.ts";
 import { ALU, type Instructions, KIND, OPERANDS, SHIFT } from "./instructions.ts";
 import { isNumberOrLength, load, modify, store } from "./memory.ts";
 

@@ -3,7 +3,8 @@
  * bounds, because the back edges that were joined before left it out.
  */
 import { equal, ok } from "node:assert/strict";
-import { Facts, SavedFacts } from "../../engine/verify/facts.ts";
+import { Facts } from "../../engine/verify/facts.ts";
+import { SavedFacts } from "../../engine/verify/joins.ts";
 
 const COUNTER = 0, FOLLOWER = 1, NAMES = 1000, HEAD = 0;
 

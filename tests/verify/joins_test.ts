@@ -3,7 +3,9 @@
  * reference is null, and on the other path the outcome of the next test.
  */
 import { equal } from "node:assert/strict";
-import { Facts, MAX32, SavedFacts, VALUE } from "../../engine/verify/facts.ts";
+import { Facts, MAX32 } from "../../engine/verify/facts.ts";
+import { SavedFacts } from "../../engine/verify/joins.ts";
+import { VALUE } from "../../engine/verify/value_kinds.ts";
 import { HEAP } from "../../engine/wasm/types.ts";
 
 const REFERENCE = 0, OUTCOME = 1, NAMES = 1000, BLOCK = 0;
