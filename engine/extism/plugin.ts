@@ -17,6 +17,7 @@ import { InstancePool } from "../runtime/instance/instance_pool.ts";
 import { Wasi } from "../wasi/mod.ts";
 import { type PluginRequest, request } from "./http.ts";
 import { KERNEL } from "./kernel.ts";
+import { EXTISM_HOST } from "./host_name.ts";
 import { type LoadedWasm, type Manifest, type ManifestSettings, readManifest } from "./manifest.ts";
 
 /** Levels of log messages. */
@@ -33,6 +34,8 @@ export type PluginFunction = (context: CallContext, ...args: any[]) => unknown;
 export interface PluginOptions extends ManifestSettings {
   /** Provides WASI preview 1. Default: false. */
   useWasi?: boolean;
+  /** Makes the WASI of each instance, instead of `useWasi`, `enableWasiOutput` and `allowedPaths`. */
+  wasi?: () => Wasi;
   /** Passes standard output and error of WASI to the process. Default: false. */
   enableWasiOutput?: boolean;
   /** Host functions by the module name and the name by which plugins import them. */
@@ -51,6 +54,7 @@ export interface PluginOptions extends ManifestSettings {
 
 const OPTION_NAMES: Readonly<Record<keyof PluginOptions, true>> = {
   useWasi: true,
+  wasi: true,
   enableWasiOutput: true,
   functions: true,
   logger: true,
@@ -67,7 +71,6 @@ const OPTION_NAMES: Readonly<Record<keyof PluginOptions, true>> = {
 
 const LEVELS: readonly LogLevel[] = ["trace", "debug", "info", "warn", "error", "off"];
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error"] as const;
-const HOST = "extism:host/env";
 const MAX_HTTP_BYTES = 50 << 20;
 const MAX_VAR_BYTES = 1 << 20;
 const ENCODER = new TextEncoder();
@@ -266,7 +269,7 @@ export class Plugin {
     this.#options = options;
     this.#kernel = kernel.instantiate({ resettable: true });
     this.#context = new CallContext(this.#kernel, options.memory?.maxVarBytes ?? MAX_VAR_BYTES);
-    this.#wasi = options.useWasi === true ? this.#openWasi() : undefined;
+    this.#wasi = options.wasi?.() ?? (options.useWasi === true ? this.#openWasi() : undefined);
     const imports = this.#imports();
     const under = new Set<string>();
     const make = (name: string, module: Module): Instance => {
@@ -304,7 +307,7 @@ export class Plugin {
   #imports(): Record<string, Record<string, unknown>> {
     const { functions = {} } = this.#options;
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
-    imports[HOST] = { ...this.#kernel.exports, ...this.#services() };
+    imports[EXTISM_HOST] = { ...this.#kernel.exports, ...this.#services() };
     if (this.#wasi !== undefined) imports["wasi_snapshot_preview1"] = this.#wasi.imports;
     for (const [module, own] of Object.entries(functions)) {
       const bound: Record<string, unknown> = imports[module] ??= Object.create(null) as Record<string, unknown>;

@@ -3,6 +3,7 @@
  * command line and returns the lines to print; it throws UsageError, FileFailure, GuestExit, or a ProjectError before
  * the guest starts. Invariant: what only some kinds need is loaded when a file of that kind is run.
  */
+import { EXTISM_HOST } from "@waft/engine/internal/extism/host_name";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { componentBytes } from "../tools/component_bytes.ts";
 import { type FileKind, fileKind } from "../tools/file_kind.ts";
@@ -31,6 +32,7 @@ const OPENERS: Readonly<Record<FileKind, (file: string, bytes: Uint8Array, kind:
     },
   }),
   "component": openComponent,
+  "manifest of Extism": openExtismPlugin,
   "module": openModule,
   "text of a component": openComponent,
   "text of a module": openModule,
@@ -55,10 +57,22 @@ export async function runFile(file: string, args: readonly string[], options: Ru
 
 function openModule(file: string, bytes: Uint8Array, kind: FileKind): Program {
   const shape = readShape(bytes);
+  if (shape?.imports.some(({ module }) => module === EXTISM_HOST)) return openExtismPlugin(file, bytes, kind);
   return {
     kind,
     startsThreads: shape !== undefined && startsThreads(shape),
     run: (args, options) => runModule(file, moduleSource(bytes, shape), args, options),
+  };
+}
+
+function openExtismPlugin(file: string, bytes: Uint8Array, kind: FileKind): Program {
+  return {
+    kind,
+    startsThreads: false,
+    run: async (args, options) => {
+      const { runExtism } = await import("./run_extism.ts");
+      return await runExtism(file, bytes, kind, args, options);
+    },
   };
 }
 

@@ -7,12 +7,22 @@ import { isComponentText } from "@waft/component/internal/text/is_component_text
 import { looksLikeArtifact } from "@waft/engine/internal/artifact/format";
 import { isBinary } from "@waft/engine/internal/binary/decode";
 
+/** Whether the content begins like a JSON object with a list of modules. */
+function looksLikeExtismManifest(content: Uint8Array): boolean {
+  const first = content.find((byte) => byte > 0x20);
+  return first === 0x7b && /"wasm"\s*:/.test(new TextDecoder("latin1").decode(content.subarray(0, MANIFEST_BYTES)));
+}
+
+/** The bytes at the beginning of a file in which its modules must be named. */
+const MANIFEST_BYTES = 1 << 16;
+
 /** The kinds, each with its test; the first one that holds decides. */
 const KINDS = {
   "artifact": looksLikeArtifact,
   "component": isComponent,
   "module": isBinary,
   "text of a component": isComponentText,
+  "manifest of Extism": looksLikeExtismManifest,
   // What is nothing else is compiled as the text of a module, whose parser reports its first mistake.
   "text of a module": (_: Uint8Array) => true,
 } as const satisfies Record<string, (content: Uint8Array) => boolean>;
