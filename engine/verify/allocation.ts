@@ -14,6 +14,7 @@
 import { CELLS, OBJECT, SIZE_CLASSES } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
 import { type Facts, PLACE } from "./facts.ts";
+import { setAbout, setHeapReference, setObject, setSlot } from "./kind_facts.ts";
 import { elementLimit, isProductLimit, limitName, limitShift, productLimit } from "./limits.ts";
 import { NO_CLASS, REFERENCE_FACTS, SLOT_FACTS, VALUE } from "./value_kinds.ts";
 import { elementOf, elementShift, HEADER_BYTES, structBytes } from "./references.ts";
@@ -26,12 +27,12 @@ const ROUNDING = 7;
 /** An access to the allocation cells at a constant distance. */
 export function accessCells(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts } = a;
-  if (!isStore && at === CELLS.TYPES && size === 8) return facts.set(RESULT, VALUE.DESCRIPTORS, 0, 0, 0, 0);
+  if (!isStore && at === CELLS.TYPES && size === 8) return setObject(facts, RESULT, VALUE.DESCRIPTORS);
   const list = (at - CELLS.FREE) / 8;
   const bytes = SIZE_CLASSES[list];
   if (bytes === undefined || size !== 8) return a.fail(REASON.OBJECT);
   if (isStore) return takeSlot(a, list);
-  facts.set(RESULT, VALUE.FREE_SLOT, list, 0, bytes, a.name());
+  setSlot(facts, RESULT, list, 0, bytes, a.name());
 }
 
 /** Loads or stores the head of the free list of a class that was looked up. */
@@ -42,7 +43,7 @@ export function accessClass(a: Analysis, size: number, isStore: boolean): void {
   if (isStore) return takeSlot(a, id);
   const { of, room } = facts;
   const bytes = of[ADDRESS] < 0 ? room[ADDRESS] : 0;
-  facts.set(RESULT, VALUE.FREE_SLOT, id, 0, bytes, a.name());
+  setSlot(facts, RESULT, id, 0, bytes, a.name());
   of[RESULT] = of[ADDRESS];
   room[RESULT] = room[ADDRESS];
 }
@@ -58,7 +59,7 @@ export function addToCells(a: Analysis, index: number, scale: number): void {
     facts.low[ADDRESS] = facts.high[ADDRESS] = 0;
   } else if (facts.isNumber(index) && scale === 0 && facts.high[index] < CELLS.SIZE - CELLS.CLASS_OF) {
     const isEighth = a.eighthName !== 0 && facts.name[index] === a.eighthName;
-    facts.set(ADDRESS, VALUE.SIZE_CELL, 0, 0, 0, 0);
+    setObject(facts, ADDRESS, VALUE.SIZE_CELL);
     facts.of[ADDRESS] = isEighth ? a.eighthOf : -1;
     facts.room[ADDRESS] = isEighth ? a.eighthRoom : 0;
   } else facts.forget(ADDRESS);
@@ -75,7 +76,7 @@ export function addCells(a: Analysis, to: number, cells: number, number: number)
 export function accessSizeCell(a: Analysis, size: number, isStore: boolean): void {
   const { facts } = a;
   if (isStore || size !== 1 || facts.low[ADDRESS] !== CELLS.CLASS_OF) return a.fail(REASON.OBJECT);
-  facts.set(RESULT, VALUE.SIZE_CLASS, 0, 0, 0, a.name());
+  setObject(facts, RESULT, VALUE.SIZE_CLASS, 0, a.name());
   facts.of[RESULT] = facts.of[ADDRESS];
   facts.room[RESULT] = facts.room[ADDRESS];
 }
@@ -101,15 +102,17 @@ function bytesOf(facts: Facts, l: number): { of: number; room: number } {
 function takeSlot(a: Analysis, id: number): void {
   const { facts, stored } = a;
   if (stored < 0 || facts.kind[stored] !== VALUE.FREE_LINK) return a.fail(REASON.OBJECT);
-  const name = facts.id[stored];
+  const name = facts.subject[stored];
   let isKnown = false;
   for (let l = 0; l < facts.count; l++) {
     const kind = facts.kind[l];
     if (kind === VALUE.FREE_SLOT && facts.name[l] === name) {
-      if (facts.id[l] !== id) return a.fail(REASON.OBJECT);
-      facts.low[l] |= TAKEN;
+      if (facts.slotClass[l] !== id) return a.fail(REASON.OBJECT);
+      facts.known[l] |= TAKEN;
       isKnown = true;
-    } else if (kind === VALUE.FREE_LINK || (kind === VALUE.FREE_SLOT && (facts.low[l] & TAKEN) === 0)) facts.forget(l);
+    } else if (kind === VALUE.FREE_LINK || (kind === VALUE.FREE_SLOT && (facts.known[l] & TAKEN) === 0)) {
+      facts.forget(l);
+    }
   }
   if (!isKnown) a.fail(REASON.OBJECT);
 }
@@ -123,7 +126,7 @@ export function allocateSlow(a: Analysis, r: number): () => void {
   const bytes = facts.isConstant(r) ? facts.low[r] : 0;
   const { of, room } = bytesOf(facts, r);
   return () => {
-    facts.set(r, VALUE.FREE_SLOT, NO_CLASS, NOT_NULL | TAKEN, bytes, a.name());
+    setSlot(facts, r, NO_CLASS, NOT_NULL | TAKEN, bytes, a.name());
     facts.of[r] = of;
     facts.room[r] = room;
   };
@@ -132,7 +135,7 @@ export function allocateSlow(a: Analysis, r: number): () => void {
 /** The free slot named `name` is not null. */
 export function noteSlot({ facts }: Analysis, name: number): void {
   for (let l = 0; l < facts.count; l++) {
-    if (facts.kind[l] === VALUE.FREE_SLOT && facts.name[l] === name) facts.low[l] |= NOT_NULL;
+    if (facts.kind[l] === VALUE.FREE_SLOT && facts.name[l] === name) facts.known[l] |= NOT_NULL;
   }
 }
 
@@ -147,17 +150,17 @@ export function forgetSlots({ facts }: Analysis): void {
 /** An access to a slot at distance `at`; the slot is in register `a.referent`. */
 export function accessSlotHeader(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts, referent } = a;
-  const known = facts.low[referent];
+  const known = facts.known[referent];
   if (!isStore) {
     if (at !== 0 || size !== 8 || (known & NOT_NULL) === 0) return a.fail(REASON.OBJECT);
-    return facts.set(RESULT, VALUE.FREE_LINK, facts.name[referent], 0, 0, a.name());
+    return setAbout(facts, RESULT, VALUE.FREE_LINK, facts.name[referent], a.name());
   }
   const type = expectedType(a);
   const isTaken = known === (NOT_NULL | TAKEN);
   if (!isTaken || type < 0 || at !== OBJECT.TYPE_ID) return a.fail(REASON.OBJECT);
   if (size === 8) {
     const bytes = structBytes(type);
-    if (bytes === 0 || bytes > facts.high[referent]) return a.fail(REASON.OBJECT);
+    if (bytes === 0 || bytes > facts.slotBytes[referent]) return a.fail(REASON.OBJECT);
     return becomeReference(a, type, 0);
   }
   if (size !== 4 || elementOf(type) === undefined) return a.fail(REASON.OBJECT);
@@ -165,30 +168,31 @@ export function accessSlotHeader(a: Analysis, at: number, size: number, isStore:
   for (let l = 0; l < facts.count; l++) {
     if (facts.kind[l] !== VALUE.FREE_SLOT || facts.name[l] !== name) continue;
     facts.kind[l] = VALUE.NEW_ARRAY;
-    facts.id[l] = type;
+    facts.arrayType[l] = type;
   }
 }
 
 /** The canonical type id that is being stored; −1 if the stored value is not a type id of the module. */
 function expectedType({ facts, module, stored }: Analysis): number {
-  return stored >= 0 && facts.kind[stored] === VALUE.EXPECTED_TYPE ? module.typeId[facts.id[stored]] : -1;
+  return stored >= 0 && facts.kind[stored] === VALUE.EXPECTED_TYPE ? module.typeId[facts.index[stored]] : -1;
 }
 
 /** Proves the store of a new array's length, which completes its header. */
 export function accessNewArray(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts, referent, stored } = a;
-  const element = elementOf(facts.id[referent]);
+  const element = elementOf(facts.arrayType[referent]);
   if (!isStore || at !== OBJECT.LENGTH || size !== 4 || stored < 0 || element === undefined) {
     return a.fail(REASON.OBJECT);
   }
   const shift = elementShift(element.storage);
-  const isConstant = facts.isConstant(stored) && HEADER_BYTES + facts.low[stored] * 2 ** shift <= facts.high[referent];
+  const isConstant = facts.isConstant(stored) &&
+    HEADER_BYTES + facts.low[stored] * 2 ** shift <= facts.slotBytes[referent];
   const of = facts.of[referent];
   const isLength = facts.isNumber(stored) && limitName(of) === facts.name[stored] && facts.delta[stored] === 0 &&
     limitShift(of) === shift && facts.room[referent] === -HEADER_BYTES && facts.name[stored] !== 0;
   if (!isConstant && !isLength) return a.fail(REASON.OBJECT);
   const { name } = facts, length = elementLimit(name[referent], 0);
-  becomeReference(a, facts.id[referent], isConstant ? facts.low[stored] : 0);
+  becomeReference(a, facts.arrayType[referent], isConstant ? facts.low[stored] : 0);
   if (!isConstant && length >= 0) a.ranges.noteBound(name[stored], 0, length);
 }
 
@@ -197,6 +201,6 @@ function becomeReference({ facts, referent }: Analysis, type: number, length: nu
   const kind = facts.kind[referent], name = facts.name[referent];
   for (let l = 0; l < facts.count; l++) {
     if (facts.kind[l] !== kind || facts.name[l] !== name) continue;
-    facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.FRESH, length, name);
+    setHeapReference(facts, l, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.FRESH, length, name);
   }
 }

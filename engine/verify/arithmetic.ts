@@ -10,7 +10,7 @@ import { bottomOf } from "../wasm/subtype.ts";
 import { HEAP } from "../wasm/types.ts";
 import { type Analysis, FLAGS, NAMES } from "./analysis.ts";
 import { EXACT, type Facts, MAX32, PLACE } from "./facts.ts";
-import { joinReferences, numberFacts } from "./kind_facts.ts";
+import { joinReferences, numberFacts, setAbout, setHeapReference, setJump, setTagBits, setTest } from "./kind_facts.ts";
 import { isArrayLimit, isMemoryLimit, limitShift, maskedLimit, productLimit, shiftedLimit } from "./limits.ts";
 import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import { addCells, noteEighth } from "./allocation.ts";
@@ -76,7 +76,7 @@ export function isJumpTable(a: Analysis): boolean {
   if (table < 0 || index < 0 || code.scale[n] !== 2 || code.displacement[n] !== 0 || code.size[n] !== 4) return false;
   if (facts.kind[table] !== VALUE.IMAGE || facts.low[table] !== facts.high[table]) return false;
   const { low, high } = facts;
-  facts.set(ADDRESS, VALUE.JUMP_ENTRY, low[table], low[index], high[index], 0);
+  setJump(facts, ADDRESS, VALUE.JUMP_ENTRY, low[table], low[index], high[index]);
   return true;
 }
 
@@ -97,7 +97,7 @@ function recordOfFunction(a: Analysis): void {
   if (facts.low[ADDRESS] !== facts.high[ADDRESS] || at < 0 || !Number.isInteger(index)) return;
   const type = module.functionTypeId[index];
   if (type === undefined) return;
-  facts.set(ADDRESS, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.OWN, 0, a.name());
+  setHeapReference(facts, ADDRESS, type, REFERENCE_FACTS.NOT_NULL | REFERENCE_FACTS.OWN, 0, a.name());
   a.exactTypes.set(a.name(), type);
 }
 
@@ -201,19 +201,21 @@ function addToTable(a: Analysis, to: number, x: number, y: number): boolean {
     const kind = facts.kind[entry];
     if (kind === VALUE.JUMP_ENTRY && facts.isStart(table, VALUE.IMAGE, 0) === false) {
       const at = facts.low[table];
-      if (facts.kind[table] !== VALUE.IMAGE || facts.high[table] !== at || at !== facts.id[entry]) return false;
-      facts.set(to, VALUE.JUMP_TARGET, at, facts.low[entry], facts.high[entry], 0);
+      if (facts.kind[table] !== VALUE.IMAGE || facts.high[table] !== at || at !== facts.imageOffset[entry]) {
+        return false;
+      }
+      setJump(facts, to, VALUE.JUMP_TARGET, at, facts.firstEntry[entry], facts.lastEntry[entry]);
       return true;
     }
-    const isOffset = kind === VALUE.NUMBER && (facts.id[entry] & NUMBER_FACTS.ENTRIES) !== 0;
+    const isOffset = kind === VALUE.NUMBER && (facts.traits[entry] & NUMBER_FACTS.ENTRIES) !== 0;
     if (isOffset && facts.kind[table] === VALUE.IMAGE && facts.low[table] === facts.high[table]) {
       const { jumpBytes } = a.machine;
       const first = Math.ceil(facts.low[entry] / jumpBytes), last = Math.floor(facts.high[entry] / jumpBytes);
-      facts.set(to, VALUE.JUMP_PLACE, facts.low[table], first, last, 0);
+      setJump(facts, to, VALUE.JUMP_PLACE, facts.low[table], first, last);
       return true;
     }
     if (kind === VALUE.DESCRIPTOR_OFFSET && facts.isStart(table, VALUE.DESCRIPTORS, 0)) {
-      facts.set(to, VALUE.DESCRIPTOR, facts.id[entry], 0, 0, 0);
+      setAbout(facts, to, VALUE.DESCRIPTOR, facts.subject[entry]);
       return true;
     }
   }
@@ -328,14 +330,14 @@ function mask(a: Analysis, to: number, number: number): void {
   const high = facts.high[number], room = facts.room[number], of = maskedLimit(facts.of[number]);
   const isOddOrZero = numberFacts(facts, number) & NUMBER_FACTS.ZERO_OR_ODD;
   facts.number(to, 0, high, a.name());
-  facts.id[to] = isOddOrZero;
+  facts.traits[to] = isOddOrZero;
   facts.room[to] = room;
   facts.of[to] = of;
 }
 
 /** Whether location `l` is a number that `size` bytes hold, and location `other` a mask of at least these. */
 function isMasked({ facts }: Analysis, l: number, other: number, size: number): boolean {
-  const hasBytes = facts.kind[other] === VALUE.MASK && facts.low[other] >= size;
+  const hasBytes = facts.kind[other] === VALUE.MASK && facts.maskBytes[other] >= size;
   return hasBytes && isNumberOrLength(facts, l) && (size === 8 || facts.isShort(l));
 }
 
@@ -347,7 +349,7 @@ export function and(a: Analysis, to: number, from: number, size: number): void {
     a.flags = FLAGS.TESTED;
     facts.copy(LEFT, to);
     facts.number(RIGHT, mask, mask, 0);
-    return facts.set(to, VALUE.TAG_BITS, facts.name[to], mask, mask, a.name());
+    return setTagBits(facts, to, facts.name[to], mask, a.name());
   }
   if (keepsAll(facts, to, from)) return;
   if (isMasked(a, from, to, size)) return mask(a, to, from);
@@ -369,7 +371,7 @@ function keepsAll(facts: Facts, l: number, mask: number): boolean {
 /** Location `to` becomes a number of at most `high`, which is odd if `isOdd`. */
 function setBits(a: Analysis, to: number, high: number, isOdd: boolean): void {
   a.facts.number(to, isOdd ? 1 : 0, high, a.name());
-  if (isOdd) a.facts.id[to] = NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
+  if (isOdd) a.facts.traits[to] = NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
 }
 
 /** Whether the value of location `l` is an odd number. */
@@ -383,25 +385,25 @@ function isOddAt(facts: Facts, l: number): boolean {
  */
 function eitherTest(a: Analysis, to: number, from: number): boolean {
   const { facts } = a;
-  const name = facts.id[to], x = testedHeap(facts, to), y = testedHeap(facts, from);
-  if (x === undefined || y === undefined || name !== facts.id[from]) return false;
+  const name = facts.subject[to], x = testedHeap(facts, to), y = testedHeap(facts, from);
+  if (x === undefined || y === undefined || name !== facts.subject[from]) return false;
   const heap = x === y || y === bottomOf(x) ? x : x === bottomOf(y) ? y : undefined;
   if (heap === undefined) return false;
   const orNull = isNullTested(facts, to) || isNullTested(facts, from) ? 1 : 0;
-  facts.set(to, VALUE.TYPE_TEST, name, heap, heap, a.name());
-  facts.room[to] = orNull;
+  setTest(facts, to, VALUE.TYPE_TEST, name, heap, a.name());
+  facts.orNull[to] = orNull;
   return true;
 }
 
 /** The heap type of a reference if location `l`, the outcome of its test, is 1; undefined: it is no such outcome. */
-function testedHeap({ kind, low }: Facts, l: number): number | undefined {
-  if (kind[l] === VALUE.TYPE_TEST) return low[l];
-  return kind[l] === VALUE.TAG_BITS && low[l] === REF_TAG.I31 ? HEAP.i31 : undefined;
+function testedHeap({ kind, testedHeap, tagMask }: Facts, l: number): number | undefined {
+  if (kind[l] === VALUE.TYPE_TEST) return testedHeap[l];
+  return kind[l] === VALUE.TAG_BITS && tagMask[l] === REF_TAG.I31 ? HEAP.i31 : undefined;
 }
 
 /** Whether the test at location `l` succeeds for null, too. */
-function isNullTested({ kind, room }: Facts, l: number): boolean {
-  return kind[l] === VALUE.TYPE_TEST && room[l] === 1;
+function isNullTested({ kind, orNull }: Facts, l: number): boolean {
+  return kind[l] === VALUE.TYPE_TEST && orNull[l] === 1;
 }
 
 /** Location `to` becomes the bitwise OR, or XOR with `isExclusive`, of its value and that of location `from`. */
@@ -422,11 +424,11 @@ function shiftLeft(a: Analysis, to: number, size: number, count: number): void {
   const { facts } = a;
   a.exactTypes.delete(a.name());
   if (count === 6 && size === 8) {
-    if (facts.kind[to] === VALUE.TYPE_ID) return facts.set(to, VALUE.DESCRIPTOR_OFFSET, facts.id[to], 0, 0, 0);
+    if (facts.kind[to] === VALUE.TYPE_ID) return setAbout(facts, to, VALUE.DESCRIPTOR_OFFSET, facts.subject[to]);
     // No reference has the name of the type of the module.
     if (facts.kind[to] === VALUE.EXPECTED_TYPE) {
-      a.exactTypes.set(a.name(), a.module.typeId[facts.id[to]]);
-      return facts.set(to, VALUE.DESCRIPTOR_OFFSET, a.name(), 0, 0, 0);
+      a.exactTypes.set(a.name(), a.module.typeId[facts.index[to]]);
+      return setAbout(facts, to, VALUE.DESCRIPTOR_OFFSET, a.name());
     }
   }
   takeLength(facts, to);
@@ -469,7 +471,7 @@ function becomeRecord(a: Analysis, l: number): void {
   if (type === undefined) return;
   // Addresses of several records may be the same name with different distances; a reference has a name and no distance.
   const name = facts.delta[l] === 0 ? facts.name[l] : a.name();
-  facts.set(l, VALUE.REFERENCE, type, REFERENCE_FACTS.NOT_NULL, 0, name);
+  setHeapReference(facts, l, type, REFERENCE_FACTS.NOT_NULL, 0, name);
 }
 
 /** One of two references. */
@@ -513,5 +515,5 @@ export function choose(a: Analysis, to: number, from: number, size: number): voi
   const high = Math.max(highOf(a, to, size), highOf(a, from, size));
   const common = numberFacts(facts, to) & numberFacts(facts, from);
   facts.number(to, low, high, a.name());
-  facts.id[to] = common;
+  facts.traits[to] = common;
 }

@@ -12,6 +12,7 @@ import * as rules from "./arm64_rules.ts";
 import type { CodeMap } from "./code_map.ts";
 import { nameOfRecord } from "./control.ts";
 import { PLACE } from "./facts.ts";
+import { setObject } from "./kind_facts.ts";
 import { VALUE } from "./value_kinds.ts";
 import { ALU, type Instructions, KIND } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
@@ -52,7 +53,7 @@ function jumpsInside({ kind, reg, rm, sub }: Instructions, n: number): boolean {
 
 function enter({ facts }: Analysis): void {
   facts.number(ZERO, 0, 0, 0);
-  facts.set(LINK, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
+  setObject(facts, LINK, VALUE.RETURN_ADDRESS);
 }
 
 /** STP and LDP at the stack pointer, which moves. */
@@ -123,7 +124,7 @@ function popReturn(a: Analysis): boolean {
 function targetsRecord(a: Analysis): boolean {
   const { code, facts, n } = a;
   const name = nameOfRecord(a), target = code.rm[n];
-  return name !== 0 && facts.kind[target] === VALUE.RECORD_CODE && facts.id[target] === name;
+  return name !== 0 && facts.kind[target] === VALUE.RECORD_CODE && facts.subject[target] === name;
 }
 
 function checkReturn(a: Analysis): void {
@@ -136,9 +137,9 @@ function reuseTailFrame(a: Analysis): void {
   const { facts } = a;
   a.enterTailFrame(16);
   const context = a.newSlot(16, 8), back = a.newSlot(8, 8);
-  facts.set(context, VALUE.CONTEXT, 0, 0, 0, 0);
-  facts.set(back, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
-  facts.set(LINK, VALUE.TAIL_RETURN, 0, 0, 0, 0);
+  setObject(facts, context, VALUE.CONTEXT);
+  setObject(facts, back, VALUE.RETURN_ADDRESS);
+  setObject(facts, LINK, VALUE.TAIL_RETURN);
 }
 
 function hasTailFrame(a: Analysis): boolean {

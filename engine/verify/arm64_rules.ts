@@ -30,6 +30,7 @@ import { EXTEND, EXTENDED, OTHER, STACK, VECTOR_SCRATCH, WORK, ZERO } from "./ar
 import type { CodeMap } from "./code_map.ts";
 import { testedType } from "./conditions.ts";
 import { EXACT, MAX32, PLACE } from "./facts.ts";
+import { setAddress, setJump, setObject } from "./kind_facts.ts";
 import { VALUE } from "./value_kinds.ts";
 import { ALU, BASE_RIP, BIT_FIELD, KIND, SHIFT } from "./instructions.ts";
 import { isNumberOrLength, load, modify, store } from "./memory.ts";
@@ -194,8 +195,8 @@ function addWithCarry(a: Analysis, x: number, y: number): void {
 /** WORK becomes POLL_PLACE if it is the address of the distance to the poll page, plus that distance; false if not. */
 function addPoll({ facts }: Analysis, from: number): boolean {
   if (facts.kind[from] !== VALUE.POLL_DISTANCE || facts.kind[WORK] !== VALUE.IMAGE) return false;
-  if (facts.low[WORK] !== facts.id[from] || facts.high[WORK] !== facts.id[from]) return false;
-  facts.set(WORK, VALUE.POLL_PLACE, 0, 0, 0, 0);
+  if (facts.low[WORK] !== facts.imageOffset[from] || facts.high[WORK] !== facts.imageOffset[from]) return false;
+  setObject(facts, WORK, VALUE.POLL_PLACE);
   return true;
 }
 
@@ -224,7 +225,7 @@ function takeSum(a: Analysis): void {
     return a.moveStack(-displacement - (index < 0 ? 0 : facts.low[index] * 2 ** code.scale[n]));
   }
   if (isJumpPlace(a)) {
-    return facts.set(reg, VALUE.JUMP_PLACE, facts.low[base], facts.low[index], facts.high[index], 0);
+    return setJump(facts, reg, VALUE.JUMP_PLACE, facts.low[base], facts.low[index], facts.high[index]);
   }
   takeAddress(a, WORK, !isContinued(a));
   write(a, reg, WORK, size);
@@ -265,7 +266,7 @@ function compare(a: Analysis): void {
 
 /** The left operand of a compare. */
 function setLeft(a: Analysis, rn: number): void {
-  if (rn === STACK) a.facts.set(LEFT, VALUE.STACK, 0, -a.depth, -a.depth, 0);
+  if (rn === STACK) setAddress(a.facts, LEFT, VALUE.STACK, -a.depth);
   else a.facts.copy(LEFT, rn);
 }
 
@@ -305,7 +306,7 @@ function nullTested({ facts, flags, flagsSize }: Analysis): number {
 
 /** Whether the tag of an integer in the reference with that name was compared with zero. */
 function isIntegerTest({ facts }: Analysis, name: number): boolean {
-  return facts.kind[LEFT] === VALUE.TAG_BITS && facts.id[LEFT] === name && facts.low[LEFT] === REF_TAG.I31 &&
+  return facts.kind[LEFT] === VALUE.TAG_BITS && facts.subject[LEFT] === name && facts.tagMask[LEFT] === REF_TAG.I31 &&
     facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
 }
 
@@ -410,10 +411,17 @@ function loadExtended(a: Analysis, isSigned: boolean, map: CodeMap): void {
   if (isAtMost(a, RESULT, largest(size) / 2)) return write(a, reg, RESULT, 8);
   if (reg === ZERO) return;
   const word = pollWord(a, map);
-  if (word >= 0) return facts.set(reg, VALUE.POLL_DISTANCE, word, 0, 0, 0);
+  if (word >= 0) return setObject(facts, reg, VALUE.POLL_DISTANCE, word);
   if (isWide && isJumpTable(a)) {
     const { ADDRESS } = PLACE;
-    return facts.set(reg, VALUE.JUMP_ENTRY, facts.id[ADDRESS], facts.low[ADDRESS], facts.high[ADDRESS], 0);
+    return setJump(
+      facts,
+      reg,
+      VALUE.JUMP_ENTRY,
+      facts.imageOffset[ADDRESS],
+      facts.firstEntry[ADDRESS],
+      facts.lastEntry[ADDRESS],
+    );
   }
   writeUnknown(a, reg, isWide ? 8 : 4);
 }

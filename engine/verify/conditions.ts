@@ -15,7 +15,7 @@ import { REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
 import { bottomOf, heapMatches, topHeap } from "../wasm/subtype.ts";
 import { HEAP, type HeapType, isRef } from "../wasm/types.ts";
 import { EXACT, type Facts, lengthPlace, MAX32, PLACE } from "./facts.ts";
-import { numberFacts } from "./kind_facts.ts";
+import { numberFacts, setTest } from "./kind_facts.ts";
 import { elementLimit, isMemoryLimit, tableOfLimit, unmaskedLimit } from "./limits.ts";
 import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import { noteSlot } from "./allocation.ts";
@@ -166,7 +166,7 @@ function noteOdd({ facts }: Analysis): void {
   if (name === 0) return;
   for (let l = 0; l < facts.count; l++) {
     const isValue = facts.name[l] === name && facts.delta[l] === delta && facts.isNumber(l);
-    if (isValue) facts.id[l] |= NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
+    if (isValue) facts.traits[l] |= NUMBER_FACTS.ODD | NUMBER_FACTS.ZERO_OR_ODD;
   }
 }
 
@@ -199,14 +199,16 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
   const isLength = kindX === VALUE.LENGTH || kindX === VALUE.ARRAY_LENGTH;
   if ((kindX === VALUE.NUMBER || isLength) && kindY === VALUE.LENGTH) {
     facts.boundAbove(x, facts.high[y] - strict);
-    return assumeInside(a, x, facts.id[y], strict);
+    return assumeInside(a, x, facts.lengthLimit[y], strict);
   }
   if (kindY === VALUE.ARRAY_LENGTH) {
-    if (isLength || kindX === VALUE.NUMBER) assumeInArray(a, x, facts.id[y], strict);
+    if (isLength || kindX === VALUE.NUMBER) assumeInArray(a, x, facts.subject[y], strict);
     return;
   }
   if (isLength && kindY === VALUE.NUMBER) facts.boundAbove(x, facts.high[y] - strict);
-  if (kindX === VALUE.LENGTH && kindY === VALUE.NUMBER) facts.boundBelow(y, leastEver(a, facts.id[x]) + strict);
+  if (kindX === VALUE.LENGTH && kindY === VALUE.NUMBER) {
+    facts.boundBelow(y, leastEver(a, facts.lengthLimit[x]) + strict);
+  }
   if (kindX !== VALUE.NUMBER || kindY !== VALUE.NUMBER) return;
   // A sum modulo 2^64 that has wrapped is below both of its numbers.
   if (a.flagsSize === 8 && facts.delta[y] === 0) a.ranges.noteBelow(facts.name[x], facts.delta[x], facts.name[y]);
@@ -219,7 +221,7 @@ function assumeBelow(a: Analysis, x: number, y: number, strict: number): void {
 function assumeElements(a: Analysis, x: number, y: number, strict: number): void {
   const { facts } = a;
   // Their distances from elements are constants (VALUE.ELEMENT).
-  const size = elementBytes(facts.id[x]), steps = (facts.low[y] - facts.low[x]) / size;
+  const size = elementBytes(facts.arrayType[x]), steps = (facts.low[y] - facts.low[x]) / size;
   if (a.flagsSize !== 8 || facts.of[x] !== facts.of[y] || !Number.isInteger(steps)) return;
   const room = facts.room[y] - steps + strict;
   if (facts.name[x] !== 0) return facts.boundByLength(x, room, facts.of[x]);
@@ -263,9 +265,9 @@ function assumeInArray(a: Analysis, x: number, name: number, room: number): void
 
 /** The test with the outcome 1 at location `l` has succeeded. */
 function noteOutcome(a: Analysis, l: number): void {
-  const { id, low, room } = a.facts;
-  if (room[l] === 1) noteHeap(a, id[l], low[l]);
-  else noteType(a, id[l], low[l]);
+  const { subject, testedHeap, orNull } = a.facts;
+  if (orNull[l] === 1) noteHeap(a, subject[l], testedHeap[l]);
+  else noteType(a, subject[l], testedHeap[l]);
 }
 
 /** Register `to` becomes the outcome of a test for null, or for its opposite; false: that was not tested. */
@@ -274,15 +276,15 @@ function testedNull(a: Analysis, condition: number, to: number): boolean {
   const isNullTest = a.flags === FLAGS.COMPARED && a.flagsSize === 8 && (condition & ~1) === CONDITION.EQUAL &&
     facts.kind[LEFT] === VALUE.REFERENCE && facts.name[LEFT] !== 0 && facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
   if (!isNullTest) return false;
-  const isNull = condition === CONDITION.EQUAL, own = facts.id[LEFT];
+  const isNull = condition === CONDITION.EQUAL, own = facts.heap[LEFT];
   setOutcome(a, to, facts.name[LEFT], isNull ? bottomOf(own) : own, isNull);
   return true;
 }
 
 /** Register `to` becomes 1 if the reference named `name` is of heap type `heap`, or null with `orNull`. */
 function setOutcome(a: Analysis, to: number, name: number, heap: HeapType, orNull: boolean): void {
-  a.facts.set(to, VALUE.TYPE_FLAG, name, heap, heap, a.name());
-  if (orNull) a.facts.room[to] = 1;
+  setTest(a.facts, to, VALUE.TYPE_FLAG, name, heap, a.name());
+  if (orNull) a.facts.orNull[to] = 1;
 }
 
 /** Register `to` becomes the outcome of a test that a reference is none of the host's; false: that was not tested. */
@@ -290,12 +292,12 @@ function testedHost(a: Analysis, condition: number, to: number): boolean {
   const { facts } = a;
   const isTest = a.flags === FLAGS.COMPARED && condition === CONDITION.EQUAL + 1 &&
     facts.kind[LEFT] === VALUE.TAG_BITS &&
-    facts.low[LEFT] === 3 && facts.isConstant(RIGHT) && facts.low[RIGHT] === REF_TAG.HOST;
+    facts.tagMask[LEFT] === 3 && facts.isConstant(RIGHT) && facts.low[RIGHT] === REF_TAG.HOST;
   if (!isTest) return false;
-  const name = facts.id[LEFT];
+  const name = facts.subject[LEFT];
   let isAny = false;
   // References of other hierarchies have other bits.
-  eachReference(a, name, (l) => isAny ||= topHeap(facts.id[l]) === HEAP.any);
+  eachReference(a, name, (l) => isAny ||= topHeap(facts.heap[l]) === HEAP.any);
   if (isAny) setOutcome(a, to, name, HEAP.eq, true);
   return isAny;
 }
@@ -305,7 +307,7 @@ export function testedType(a: Analysis, condition: number, to: number): boolean 
   const { facts, module } = a;
   if (testedNull(a, condition, to) || testedHost(a, condition, to)) return true;
   if (a.flags !== FLAGS.COMPARED || a.flagsSize !== 4 || condition !== CONDITION.EQUAL) return false;
-  const kind = facts.kind[LEFT], name = facts.id[LEFT];
+  const kind = facts.kind[LEFT], name = facts.subject[LEFT];
   let heap: HeapType;
   if (kind === VALUE.TYPE_KIND && facts.isConstant(RIGHT)) {
     const type = facts.low[RIGHT];
@@ -313,12 +315,12 @@ export function testedType(a: Analysis, condition: number, to: number): boolean 
     heap = type === TYPE_KIND.STRUCT ? HEAP.struct : HEAP.array;
   } else {
     if (facts.kind[RIGHT] !== VALUE.EXPECTED_TYPE) return false;
-    const type = facts.id[RIGHT];
-    const isDepth = kind === VALUE.ANCESTOR && facts.low[LEFT] === module.typeDepth[type];
+    const type = facts.index[RIGHT];
+    const isDepth = kind === VALUE.ANCESTOR && facts.depth[LEFT] === module.typeDepth[type];
     if (kind !== VALUE.TYPE_ID && !isDepth) return false;
     heap = module.typeId[type];
   }
-  facts.set(to, VALUE.TYPE_FLAG, name, heap, heap, a.name());
+  setTest(facts, to, VALUE.TYPE_FLAG, name, heap, a.name());
   return true;
 }
 
@@ -345,7 +347,7 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
   const { facts, module } = a;
   const kindX = facts.kind[x], kindY = facts.kind[y];
   if (kindX === VALUE.RECORD_CONTEXT && kindY === VALUE.CONTEXT) {
-    if (a.flagsSize === 8 && facts.isStart(y, VALUE.CONTEXT, 0)) noteOwn(a, facts.id[x]);
+    if (a.flagsSize === 8 && facts.isStart(y, VALUE.CONTEXT, 0)) noteOwn(a, facts.subject[x]);
     return true;
   }
   if (kindX === VALUE.TAIL_RETURN && kindY === VALUE.RETURN_ADDRESS) {
@@ -353,19 +355,19 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
     return true;
   }
   if (kindX === VALUE.CAUGHT_TAG && kindY === VALUE.TAG) {
-    if (a.flagsSize === 8) notePayload(a, facts.id[y]);
+    if (a.flagsSize === 8) notePayload(a, facts.index[y]);
     return true;
   }
   if (kindY !== VALUE.EXPECTED_TYPE || a.flagsSize !== 4) return false;
-  const type = facts.id[y];
-  const isDepth = kindX === VALUE.ANCESTOR && facts.low[x] === module.typeDepth[type];
+  const type = facts.index[y];
+  const isDepth = kindX === VALUE.ANCESTOR && facts.depth[x] === module.typeDepth[type];
   if (kindX === VALUE.TYPE_ID || isDepth) {
-    const exact = a.exactTypes.get(facts.id[x]);
+    const exact = a.exactTypes.get(facts.subject[x]);
     const isType = kindX === VALUE.TYPE_ID
       ? exact === module.typeId[type]
       : heapMatches(exact ?? 0, module.typeId[type]);
     a.isImpossible = exact !== undefined && !isType;
-    noteType(a, facts.id[x], module.typeId[type]);
+    noteType(a, facts.subject[x], module.typeId[type]);
   }
   return true;
 }
@@ -373,7 +375,7 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
 /** The record named `name` is that of a function of this instance. */
 function noteOwn(a: Analysis, name: number): void {
   if (name < 0) a.ownRecord = name;
-  eachReference(a, name, (l) => a.facts.low[l] |= REFERENCE_FACTS.OWN);
+  eachReference(a, name, (l) => a.facts.known[l] |= REFERENCE_FACTS.OWN);
 }
 
 /** The caught exception has tag `tag`: its payload is in the overflow buffer, unless that was written since. */
@@ -391,7 +393,7 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
   switch (facts.kind[LEFT]) {
     case VALUE.REFERENCE:
       if (value !== 0 || a.flagsSize !== 8) return true;
-      a.isImpossible = isEqual && (facts.low[LEFT] & REFERENCE_FACTS.NOT_NULL) !== 0;
+      a.isImpossible = isEqual && (facts.known[LEFT] & REFERENCE_FACTS.NOT_NULL) !== 0;
       noteNull(a, facts.name[LEFT], isEqual);
       return true;
     case VALUE.FREE_SLOT:
@@ -401,15 +403,15 @@ function assumeReference(a: Analysis, value: number, isEqual: boolean): boolean 
       if (value === 0 && !isEqual) noteOutcome(a, LEFT);
       return true;
     case VALUE.ARRAY_LENGTH:
-      if (value === 0 && !isEqual) noteLength(a, facts.id[LEFT], 1);
+      if (value === 0 && !isEqual) noteLength(a, facts.subject[LEFT], 1);
       return true;
     case VALUE.TAG_BITS:
-      noteTag(a, facts.id[LEFT], facts.low[LEFT], value, isEqual);
+      noteTag(a, facts.subject[LEFT], facts.tagMask[LEFT], value, isEqual);
       return true;
     case VALUE.TYPE_KIND:
       if (a.flagsSize !== 4) return true;
-      a.isImpossible = isEqual && isOfOtherKind(a, facts.id[LEFT], value);
-      if (isEqual) noteKind(a, facts.id[LEFT], value);
+      a.isImpossible = isEqual && isOfOtherKind(a, facts.subject[LEFT], value);
+      if (isEqual) noteKind(a, facts.subject[LEFT], value);
       return true;
   }
   return false;
@@ -427,7 +429,7 @@ function assumeDifferent(a: Analysis): void {
   const { facts } = a;
   if (facts.isConstant(RIGHT) && isSeen(a, RIGHT) && assumeReference(a, facts.low[RIGHT], false)) return;
   if (!facts.isConstant(RIGHT) || !isSeen(a, LEFT)) return;
-  if (facts.kind[LEFT] === VALUE.LENGTH && facts.low[RIGHT] === 0) noteLeast(a, facts.id[LEFT], 1);
+  if (facts.kind[LEFT] === VALUE.LENGTH && facts.low[RIGHT] === 0) noteLeast(a, facts.lengthLimit[LEFT], 1);
   if (!facts.isNumber(LEFT)) return;
   if (facts.low[LEFT] === facts.low[RIGHT]) facts.boundBelow(LEFT, facts.low[LEFT] + 1);
   if (facts.high[LEFT] === facts.high[RIGHT]) facts.boundAbove(LEFT, facts.high[LEFT] - 1);

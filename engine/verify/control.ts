@@ -19,6 +19,7 @@ import { type FuncType, HEAP, type HeapType, isRef, refType, type ValType } from
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { type CodeMap, STUB_KIND, stubKind } from "./code_map.ts";
 import { MAX32, PLACE } from "./facts.ts";
+import { setLength, setObject } from "./kind_facts.ts";
 import { maskedLimit, memoryLimit } from "./limits.ts";
 import { REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import { allocateSlow, forgetSlots } from "./allocation.ts";
@@ -80,10 +81,10 @@ export function enterFunction(a: Analysis, { params, type }: Types): void {
 /** The registers of context and memory are the instance's. */
 function instanceRegisters(a: Analysis): void {
   const { facts, machine } = a;
-  facts.set(machine.context, VALUE.CONTEXT, 0, 0, 0, 0);
-  facts.set(machine.memoryBase, VALUE.MEMORY, 0, 0, 0, 0);
+  setObject(facts, machine.context, VALUE.CONTEXT);
+  setObject(facts, machine.memoryBase, VALUE.MEMORY);
   if (a.module.code.settings.explicitBounds) {
-    facts.set(machine.memoryLength, VALUE.LENGTH, memoryLimit(0), 0, Infinity, 0);
+    setLength(facts, machine.memoryLength, memoryLimit(0), Infinity, 0);
   }
 }
 
@@ -127,7 +128,7 @@ function hasInstanceRegisters(a: Analysis): boolean {
   const { facts, machine: { context, memoryBase, memoryLength } } = a;
   if (!facts.isStart(context, VALUE.CONTEXT, 0) || !facts.isStart(memoryBase, VALUE.MEMORY, 0)) return false;
   if (!a.module.code.settings.explicitBounds) return true;
-  return facts.kind[memoryLength] === VALUE.LENGTH && facts.id[memoryLength] === memoryLimit(0);
+  return facts.kind[memoryLength] === VALUE.LENGTH && facts.lengthLimit[memoryLength] === memoryLimit(0);
 }
 
 /** The current instruction leaves the function. */
@@ -209,7 +210,7 @@ function isRange(a: Analysis, register: number, count: number): boolean {
   if (!facts.isNumber(count)) return false;
   if (facts.kind[register] === VALUE.ELEMENT) return isElementRange(a, register, count);
   if (facts.kind[register] !== VALUE.MEMORY || facts.low[register] < 0) return false;
-  const m = facts.id[register];
+  const m = facts.index[register];
   const last = facts.high[register] + facts.high[count], limit = memoryLimit(m);
   if (last <= module.memoryBytes[m] || isBelow(facts, last, limit)) return true;
   // Routines are not masked.
@@ -314,7 +315,7 @@ function returnsFor({ type }: Types, { type: own }: Types): boolean {
 function recordTypes(a: Analysis): Types | undefined {
   const { facts, machine: { record } } = a;
   if (!a.machine.targetsRecord(a)) return undefined;
-  if (facts.kind[record] === VALUE.REFERENCE) return a.functionType(facts.id[record]);
+  if (facts.kind[record] === VALUE.REFERENCE) return a.functionType(facts.heap[record]);
   if (facts.kind[record] !== VALUE.CONTEXT || facts.low[record] !== facts.high[record]) return undefined;
   return contextRecordTypes(a, facts.low[record]);
 }
@@ -337,7 +338,7 @@ export function nameOfRecord({ facts, machine: { record }, module }: Analysis): 
 function isOwnCall(a: Analysis): boolean {
   const { facts, machine: { record } } = a;
   const isOwn = facts.kind[record] === VALUE.REFERENCE
-    ? (facts.low[record] & REFERENCE_FACTS.OWN) !== 0
+    ? (facts.known[record] & REFERENCE_FACTS.OWN) !== 0
     : a.ownRecord === nameOfRecord(a);
   return isOwn && hasInstanceRegisters(a);
 }
@@ -388,8 +389,8 @@ function returned(a: Analysis, map: CodeMap, mask: number, { results, type }: Ty
   const { facts } = a;
   for (let l = 0; l < facts.count; l++) {
     const kind = facts.kind[l];
-    const moves = (kind === VALUE.TABLE && !a.isTableFixed(facts.id[l])) ||
-      (kind === VALUE.MEMORY && !isGuarded(a, facts.id[l])) || kind === VALUE.RECORD_MEMORY;
+    const moves = (kind === VALUE.TABLE && !a.isTableFixed(facts.index[l])) ||
+      (kind === VALUE.MEMORY && !isGuarded(a, facts.index[l])) || kind === VALUE.RECORD_MEMORY;
     if (moves) facts.forget(l);
   }
   continued(a, map, mask, isOther);

@@ -3,7 +3,7 @@
  * pseudo-locations) at one point of a function. Facts are columns of small numbers; nothing is allocated per
  * instruction.
  *
- *     kind, id      the kind of the value (VALUE): a number, or an address in a known object
+ *     kind, id      the kind of the value (value_kinds.ts): a number, or an address in a known object, and which one
  *     low, high     bounds of the number, or of the distance from the start of the object; high is Infinity if unknown
  *     name, delta   the value (or the distance) equals that of the named value plus delta, as integers without
  *                   wrapping. Locations with one name change together when a branch refines one of them. 0: no name
@@ -18,6 +18,7 @@
  * meet.
  */
 import { HEAP } from "../wasm/types.ts";
+import { Columns } from "./columns.ts";
 import { isArrayLimit, limitShift, tableOfLimit } from "./limits.ts";
 import { BOUNDED_KINDS, HAVE_LIMITS, SHORT_KINDS, VALUE } from "./value_kinds.ts";
 
@@ -51,82 +52,13 @@ export const MAX32 = 0xffffffff;
 /** Arithmetic above this is not exact in a double. */
 export const EXACT = 2 ** 53;
 
-/** Bytes that a location has in all columns. */
-const LOCATION_BYTES = 5 * 8 + 3 * 4 + 1;
-/** Locations for which facts have room at first. Capacities are multiples of 8, which aligns the columns. */
-const FIRST_CAPACITY = 64;
-
-/** Facts about all locations at one point. All columns are parts of one buffer, which is copied at once. */
-export class Facts {
+/** Facts about all locations at one point. */
+export class Facts extends Columns {
   /** Steps are kept; otherwise all are 1. */
   hasSteps = false;
-  /** Locations in use. */
-  count: number = PLACE.MORE;
-  capacity: number;
-  kind!: Uint8Array;
-  id!: Int32Array;
-  low!: Float64Array;
-  high!: Float64Array;
-  name!: Int32Array;
-  delta!: Float64Array;
-  step!: Float64Array;
-  room!: Float64Array;
-  of!: Int32Array;
-  #all!: Float64Array;
 
-  constructor(capacity: number = FIRST_CAPACITY) {
-    this.capacity = capacity;
-    this.#allocate();
-  }
-
-  #allocate(): void {
-    const { capacity } = this;
-    const buffer = new ArrayBuffer(capacity * LOCATION_BYTES);
-    this.#all = new Float64Array(buffer);
-    const numbers = (column: number) => new Float64Array(buffer, column * capacity * 8, capacity);
-    const words = (column: number) => new Int32Array(buffer, (5 * 8 + column * 4) * capacity, capacity);
-    this.low = numbers(0);
-    this.high = numbers(1);
-    this.delta = numbers(2);
-    this.step = numbers(3);
-    this.room = numbers(4);
-    this.id = words(0);
-    this.name = words(1);
-    this.of = words(2);
-    this.kind = new Uint8Array(buffer, (5 * 8 + 3 * 4) * capacity, capacity);
-  }
-
-  /** Makes room for `count` locations. */
-  reserve(count: number): void {
-    if (count <= this.capacity) return;
-    const { low, high, delta, step, room, id, name, of, kind } = this;
-    while (this.capacity < count) this.capacity *= 2;
-    this.#allocate();
-    this.low.set(low);
-    this.high.set(high);
-    this.delta.set(delta);
-    this.step.set(step);
-    this.room.set(room);
-    this.id.set(id);
-    this.name.set(name);
-    this.of.set(of);
-    this.kind.set(kind);
-  }
-
-  /** Has room for few locations again, and facts about none. */
-  shrink(): void {
-    if (this.capacity === FIRST_CAPACITY) return;
-    this.capacity = FIRST_CAPACITY;
-    this.#allocate();
-  }
-
-  /** Becomes equal to `from`. */
-  copyAll(from: Facts): void {
-    const { count } = from;
-    this.count = count;
-    if (this.capacity === from.capacity) return this.#all.set(from.#all);
-    this.reserve(count);
-    for (let l = 0; l < count; l++) copyOne(this, l, from, l);
+  constructor(capacity?: number) {
+    super(PLACE.MORE, capacity);
   }
 
   /** Location `l` has a value of `kind`, named `name` (0: no name), without step and limit. */
@@ -154,7 +86,7 @@ export class Facts {
 
   /** Location `to` has the value of location `from`. */
   copy(to: number, from: number): void {
-    copyOne(this, to, this, from);
+    this.copyFrom(to, this, from);
   }
 
   isNumber(l: number): boolean {
@@ -178,7 +110,7 @@ export class Facts {
   isShort(l: number): boolean {
     const kind = this.kind[l];
     if (kind === VALUE.NUMBER || kind === VALUE.LENGTH) return this.high[l] <= MAX32;
-    if (kind === VALUE.REFERENCE) return this.id[l] === HEAP.i31;
+    if (kind === VALUE.REFERENCE) return this.heap[l] === HEAP.i31;
     return SHORT_KINDS[kind] !== 0;
   }
 
@@ -192,7 +124,7 @@ export class Facts {
     this.low[l] += amount;
     this.high[l] += amount;
     if (this.kind[l] === VALUE.ELEMENT) return;
-    if (this.kind[l] === VALUE.NUMBER) this.id[l] = 0;
+    if (this.kind[l] === VALUE.NUMBER) this.traits[l] = 0;
     this.delta[l] += amount;
     this.moveRoom(l, amount);
   }
@@ -266,17 +198,4 @@ export class Facts {
       this.of[l] = limit;
     }
   }
-}
-
-/** Location `to` of `into` has the value of location `l` of `from`. */
-function copyOne(into: Facts, to: number, from: Facts, l: number): void {
-  into.kind[to] = from.kind[l];
-  into.id[to] = from.id[l];
-  into.low[to] = from.low[l];
-  into.high[to] = from.high[l];
-  into.name[to] = from.name[l];
-  into.delta[to] = from.delta[l];
-  into.step[to] = from.step[l];
-  into.room[to] = from.room[l];
-  into.of[to] = from.of[l];
 }

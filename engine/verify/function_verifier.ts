@@ -619,7 +619,7 @@ export class FunctionVerifier {
   #jumpTable(register: number): boolean {
     const a = this.#a;
     const { facts, module: { bytes } } = a;
-    const table = facts.id[register], low = facts.low[register], high = facts.high[register];
+    const table = facts.imageOffset[register], low = facts.firstEntry[register], high = facts.lastEntry[register];
     if (facts.kind[register] === VALUE.JUMP_PLACE) return this.#jumpToJump(table, low, high);
     if (facts.kind[register] !== VALUE.JUMP_TARGET || !(high - low < MAX_TABLE)) return this.#fail(REASON.SWITCH);
     const first = table + low * 4, end = table + high * 4 + 4;

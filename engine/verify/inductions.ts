@@ -134,13 +134,13 @@ export class Inductions {
   }
 
   #bound(l: number, { increments }: Hint, turns: number): boolean {
-    const { id, low, high, of, room, step } = this.#facts;
+    const { traits, low, high, of, room, step } = this.#facts;
     const distance = turns * increments[l];
     const ownLow = this.#low[l] + Math.min(distance, 0), ownHigh = this.#high[l] + Math.max(distance, 0);
     const ownRoom = this.#room[l] - Math.max(distance, 0);
     const ownStep = this.#stepOf(l, increments[l]);
     const changed = ownLow < low[l] || ownHigh > high[l] || ownRoom < room[l] || ownStep !== step[l];
-    id[l] = 0;
+    traits[l] = 0;
     // The room of an index of elements does not count bytes.
     if (isNamedLimit(of[l])) of[l] = -1;
     low[l] = ownLow;

@@ -5,7 +5,15 @@
  */
 import { bottomOf } from "../wasm/subtype.ts";
 import { EXACT, Facts, MAX32, PLACE } from "./facts.ts";
-import { commonHeapOf, leastLength, numberFacts, referenceFacts, referenceHeap } from "./kind_facts.ts";
+import {
+  commonHeapOf,
+  leastLength,
+  numberFacts,
+  referenceFacts,
+  referenceHeap,
+  setHeapReference,
+  setTest,
+} from "./kind_facts.ts";
 import {
   elementLimit,
   isArrayLimit,
@@ -153,7 +161,7 @@ export class SavedFacts {
 
   /** Locations and facts with the name `old` have that of location `to` of block `k`. */
   #moveName(k: number, old: number, to: number): void {
-    const { name, delta, kind, id, of } = this.#facts;
+    const { name, delta, kind, subject, of } = this.#facts;
     const count = this.count[k], renamed = this.nameBase[k] + to, distance = delta[to];
     for (let l = 0; l < count; l++) {
       if (name[l] === old) {
@@ -161,7 +169,7 @@ export class SavedFacts {
         delta[l] -= distance;
       }
       if (distance !== 0) continue;
-      if (NAMES_ID[kind[l]] !== 0 && id[l] === old) id[l] = renamed;
+      if (NAMES_ID[kind[l]] !== 0 && subject[l] === old) subject[l] = renamed;
       if (!isNamedLimit(of[l]) || limitName(of[l]) !== old) continue;
       of[l] = renamedLimit(of[l], renamed);
       // An element is one of a known array.
@@ -183,7 +191,7 @@ export class SavedFacts {
     const count = this.count[k], base = this.nameBase[k];
     for (let l = 0; l < count; l++) {
       if (NAMES_ID[kind[l]] !== 0) this.#renameId(k, l);
-      if (kind[l] === VALUE.FREE_SLOT && this.#facts.id[l] < 0) this.#facts.id[l] = NO_CLASS;
+      if (kind[l] === VALUE.FREE_SLOT && this.#facts.slotClass[l] < 0) this.#facts.slotClass[l] = NO_CLASS;
       if (isNamedLimit(this.#facts.of[l])) this.#renameLimit(k, l);
     }
     for (let l = count - 1; l >= 0; l--) {
@@ -205,9 +213,9 @@ export class SavedFacts {
   }
 
   #renameId(k: number, l: number): void {
-    const { id, kind } = this.#facts;
-    const name = this.#newName(k, id[l]);
-    if (name !== 0) id[l] = name;
+    const { subject, kind } = this.#facts;
+    const name = this.#newName(k, subject[l]);
+    if (name !== 0) subject[l] = name;
     else if (SHORT_KINDS[kind[l]] !== 0) this.#facts.number(l, 0, kind[l] === VALUE.TYPE_TEST ? 1 : MAX32, 0);
     else this.#facts.forget(l);
   }
@@ -258,7 +266,7 @@ export class SavedFacts {
    * there is no such place.
    */
   #noteReferent(k: number, l: number, facts: Facts): boolean {
-    return this.#notePlace(k, l, this.#facts.id[l], facts, facts.id[l]);
+    return this.#notePlace(k, l, this.#facts.subject[l], facts, facts.subject[l]);
   }
 
   /** The same for the arrays whose lengths are the limits of location `l` on both paths. */
@@ -284,13 +292,13 @@ export class SavedFacts {
 
   /** Facts that refer to a place have its new name; returns whether there are any. */
   #renameReferents(k: number): boolean {
-    const { name, delta, kind, id, of } = this.#facts;
+    const { name, delta, kind, subject, of } = this.#facts;
     const rows = this.#referents;
     for (let at = 0; at < rows.length; at += 2) {
       const l = rows[at], place = rows[at + 1];
       if (delta[place] !== 0 || name[place] === 0) this.#loseReferent(k, l);
       else if (kind[l] === VALUE.ELEMENT) of[l] = elementLimit(name[place], limitShift(of[l]));
-      else id[l] = name[place];
+      else subject[l] = name[place];
       if (kind[l] === VALUE.ELEMENT && of[l] < 0) this.#loseKind(k, l);
     }
     const any = rows.length > 0;
@@ -405,7 +413,7 @@ export class SavedFacts {
     if (kind === VALUE.NUMBER) return this.#joinNumber(k, l, facts);
     if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, l, facts)) return this.#loseKind(k, l);
     const isNamed = NAMES_ID[kind] !== 0;
-    const isSame = isNamed ? this.#isSameName(k, own.id[l], facts, facts.id[l]) : own.id[l] === facts.id[l];
+    const isSame = isNamed ? this.#isSameName(k, own.subject[l], facts, facts.subject[l]) : own.id[l] === facts.id[l];
     if (!isSame && !(isNamed && this.#noteReferent(k, l, facts))) return this.#loseReferent(k, l);
     if (kind === VALUE.ELEMENT) return this.#joinElement(k, l, facts);
     let changed = this.#joinBounds(k, l, facts);
@@ -427,7 +435,7 @@ export class SavedFacts {
     let changed = this.#joinBounds(k, l, facts);
     if (this.#joinRoom(k, l, facts)) changed = true;
     if (known !== common) changed = true;
-    if (changed) own.id[l] = common;
+    if (changed) own.traits[l] = common;
     return changed;
   }
 
@@ -437,17 +445,17 @@ export class SavedFacts {
     if (isZero(facts, l)) return false;
     const isTest = own.kind[l] === VALUE.TYPE_TEST;
     if (isTest && facts.kind[l] === VALUE.TYPE_TEST) {
-      const isSame = this.#isSameName(k, own.id[l], facts, facts.id[l]);
+      const isSame = this.#isSameName(k, own.subject[l], facts, facts.subject[l]);
       if (!isSame && !this.#noteReferent(k, l, facts)) return this.#loseReferent(k, l);
-      return this.#joinHeap(k, l, facts.low[l], facts.room[l]) || !isSame;
+      return this.#joinHeap(k, l, facts.testedHeap[l], facts.orNull[l]) || !isSame;
     }
     if (isTest && isOne(facts, l)) {
-      const place = namedPlace(own, own.id[l], Math.min(this.count[k], facts.count));
-      if (place >= 0 && isNullAt(facts, place)) return this.#joinHeap(k, l, own.low[l], 1);
+      const place = namedPlace(own, own.subject[l], Math.min(this.count[k], facts.count));
+      if (place >= 0 && isNullAt(facts, place)) return this.#joinHeap(k, l, own.testedHeap[l], 1);
     }
     if (isZero(own, l)) {
-      const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count));
-      if (place >= 0 && this.#makeTest(k, l, place, facts.low[l], facts.room[l])) return true;
+      const place = namedPlace(facts, facts.subject[l], Math.min(this.count[k], facts.count));
+      if (place >= 0 && this.#makeTest(k, l, place, facts.testedHeap[l], facts.orNull[l])) return true;
     }
     if (!isBit(own, l) || !isBit(facts, l)) return this.#joinKinds(k, l, facts);
     own.number(l, 0, 1, this.#ownName(k, l));
@@ -456,20 +464,21 @@ export class SavedFacts {
 
   /** A test that succeeds for heap type `heap`, and null with `orNull` = 1, too; returns whether a fact was lost. */
   #joinHeap(k: number, l: number, heap: number, orNull: number): boolean {
-    const { low, high, room } = this.#facts;
-    const common = low[l] === heap || heap === bottomOf(low[l]) ? low[l] : low[l] === bottomOf(heap) ? heap : undefined;
+    const { testedHeap, high, orNull: passesNull } = this.#facts;
+    const own = testedHeap[l];
+    const common = own === heap || heap === bottomOf(own) ? own : own === bottomOf(heap) ? heap : undefined;
     if (common === undefined) return this.#loseReferent(k, l);
-    const changed = common !== low[l] || orNull > room[l];
-    low[l] = high[l] = common;
-    room[l] = Math.max(room[l], orNull);
+    const changed = common !== own || orNull > passesNull[l];
+    testedHeap[l] = high[l] = common;
+    passesNull[l] = Math.max(passesNull[l], orNull);
     return changed;
   }
 
   /** Location `l` becomes the test of the reference in location `place`; returns false if there are too many. */
   #makeTest(k: number, l: number, place: number, heap: number, orNull: number): boolean {
     if (this.#referents.length >= MAX_REFERENTS) return false;
-    this.#facts.set(l, VALUE.TYPE_TEST, 0, heap, heap, this.#ownName(k, l));
-    this.#facts.room[l] = orNull;
+    setTest(this.#facts, l, VALUE.TYPE_TEST, 0, heap, this.#ownName(k, l));
+    this.#facts.orNull[l] = orNull;
     this.#referents.push(l, place);
     return true;
   }
@@ -487,16 +496,16 @@ export class SavedFacts {
     const count = Math.min(this.count[k], facts.count);
     for (let place = 0; place < count; place++) {
       if (!isNullAt(nulls, place) || nulls.kind[place] !== VALUE.REFERENCE) continue;
-      const isOther = others.kind[place] === VALUE.REFERENCE && (others.low[place] & REFERENCE_FACTS.NOT_NULL) !== 0;
-      if (isOther) return this.#makeTest(k, l, place, nulls.id[place], 1);
+      const isOther = others.kind[place] === VALUE.REFERENCE && (others.known[place] & REFERENCE_FACTS.NOT_NULL) !== 0;
+      if (isOther) return this.#makeTest(k, l, place, nulls.heap[place], 1);
     }
     return false;
   }
 
   /** This path has 1, the other the test of a reference that is null here. */
   #joinNullBefore(k: number, l: number, facts: Facts): boolean {
-    const place = namedPlace(facts, facts.id[l], Math.min(this.count[k], facts.count));
-    return place >= 0 && isNullAt(this.#facts, place) && this.#makeTest(k, l, place, facts.low[l], 1);
+    const place = namedPlace(facts, facts.subject[l], Math.min(this.count[k], facts.count));
+    return place >= 0 && isNullAt(this.#facts, place) && this.#makeTest(k, l, place, facts.testedHeap[l], 1);
   }
 
   /** Values of different kinds: only their size is known. */
@@ -507,7 +516,9 @@ export class SavedFacts {
   /** Values of different kinds that have 32 bits on both paths. */
   #joinShort(k: number, l: number): boolean {
     const own = this.#facts;
-    if (own.isNumber(l) && own.low[l] === 0 && own.high[l] === MAX32 && own.of[l] < 0 && own.id[l] === 0) return false;
+    if (own.isNumber(l) && own.low[l] === 0 && own.high[l] === MAX32 && own.of[l] < 0 && own.traits[l] === 0) {
+      return false;
+    }
     own.number(l, 0, MAX32, this.#ownName(k, l));
     return true;
   }
@@ -515,23 +526,24 @@ export class SavedFacts {
   /** Slots of the heap: the bytes that both have. */
   #joinSlot(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const low = own.low[l] & facts.low[l], high = Math.min(own.high[l], facts.high[l]);
+    const known = own.known[l] & facts.known[l], bytes = Math.min(own.slotBytes[l], facts.slotBytes[l]);
     const isSame = own.room[l] === facts.room[l] && this.#isSameLimit(k, own.of[l], facts, facts.of[l]);
     // The class decides only which list the slot may be taken from.
-    const id = own.id[l] === facts.id[l] ? own.id[l] : NO_CLASS;
+    const slotClass = own.slotClass[l] === facts.slotClass[l] ? own.slotClass[l] : NO_CLASS;
     const of = isSame ? own.of[l] : -1;
-    if (own.low[l] === low && own.high[l] === high && own.of[l] === of && own.id[l] === id) return false;
-    own.low[l] = low;
-    own.high[l] = high;
+    const isKnown = own.known[l] === known && own.slotBytes[l] === bytes;
+    if (isKnown && own.of[l] === of && own.slotClass[l] === slotClass) return false;
+    own.known[l] = known;
+    own.slotBytes[l] = bytes;
     own.of[l] = of;
-    own.id[l] = id;
+    own.slotClass[l] = slotClass;
     return true;
   }
 
   /** Element addresses in one array, at distances that differ by whole elements. */
   #joinElement(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    const steps = (facts.low[l] - own.low[l]) / elementBytes(own.id[l]);
+    const steps = (facts.low[l] - own.low[l]) / elementBytes(own.arrayType[l]);
     const isAhead = steps === 0 || (Number.isInteger(steps) && steps > 0 && facts.name[l] !== 0);
     if (!isAhead) return this.#loseKind(k, l);
     const isSame = !this.#isArrayName(k, own.of[l]) &&
@@ -585,11 +597,12 @@ export class SavedFacts {
     const heap = this.#heapAt(own, l), other = this.#heapAt(facts, l);
     const id = heap === undefined || other === undefined ? undefined : commonHeapOf(heap, other);
     if (id === undefined) return this.#loseKind(k, l);
-    const low = referenceFacts(own, l) & referenceFacts(facts, l) & (heap === other ? -1 : ~REFERENCE_FACTS.FRESH);
-    const high = Math.min(leastLength(own, l), leastLength(facts, l));
-    if (own.kind[l] === VALUE.REFERENCE && own.id[l] === id && own.low[l] === low && own.high[l] === high) return false;
+    const known = referenceFacts(own, l) & referenceFacts(facts, l) & (heap === other ? -1 : ~REFERENCE_FACTS.FRESH);
+    const length = Math.min(leastLength(own, l), leastLength(facts, l));
+    const isSame = own.kind[l] === VALUE.REFERENCE && own.heap[l] === id;
+    if (isSame && own.known[l] === known && own.leastLength[l] === length) return false;
     const isNamed = own.delta[l] === 0 && own.name[l] !== 0;
-    own.set(l, VALUE.REFERENCE, id, low, high, isNamed ? own.name[l] : this.#ownName(k, l));
+    setHeapReference(own, l, id, known, length, isNamed ? own.name[l] : this.#ownName(k, l));
     return true;
   }
 
@@ -737,7 +750,7 @@ export class SavedFacts {
 export const NAMES_PER_LOCATION = 3;
 /** The address of an element at location `l` is described by the index of one that is `steps` elements further on. */
 function moveIndex(facts: Facts, l: number, steps: number): void {
-  const bytes = steps * elementBytes(facts.id[l]);
+  const bytes = steps * elementBytes(facts.arrayType[l]);
   facts.low[l] -= bytes;
   facts.high[l] -= bytes;
   facts.delta[l] += steps;
@@ -759,8 +772,8 @@ function isOne(facts: Facts, l: number): boolean {
 
 /** Whether the value of location `l` is the null reference. */
 function isNullAt(facts: Facts, l: number): boolean {
-  const isNull = facts.kind[l] === VALUE.REFERENCE && (facts.low[l] & REFERENCE_FACTS.NOT_NULL) === 0 &&
-    facts.id[l] === bottomOf(facts.id[l]);
+  const isNull = facts.kind[l] === VALUE.REFERENCE && (facts.known[l] & REFERENCE_FACTS.NOT_NULL) === 0 &&
+    facts.heap[l] === bottomOf(facts.heap[l]);
   return isNull || isZero(facts, l);
 }
 

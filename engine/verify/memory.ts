@@ -25,6 +25,7 @@ import { DESCRIPTOR, DISPLAY_LENGTH } from "../abi/gc_layout.ts";
 import { type Analysis, REASON } from "./analysis.ts";
 import { EXACT, type Facts, lengthPlace, MAX32, PLACE } from "./facts.ts";
 import { commonDivisor } from "./joins.ts";
+import { setAbout, setAddress, setAncestor, setLength, setObject } from "./kind_facts.ts";
 import {
   bytesLimit,
   isArrayLimit,
@@ -86,10 +87,10 @@ export function evaluateAddress(a: Analysis, more = 0): void {
   if (index >= 0) facts.takeNumber(index);
   if (base === BASE_RIP) {
     const at = code.at[n + 1] + displacement;
-    facts.set(ADDRESS, VALUE.IMAGE, 0, at, at, 0);
+    setAddress(facts, ADDRESS, VALUE.IMAGE, at);
     return;
   }
-  if (base === a.machine.stackPointer) facts.set(ADDRESS, VALUE.STACK, 0, -a.depth, -a.depth, 0);
+  if (base === a.machine.stackPointer) setAddress(facts, ADDRESS, VALUE.STACK, -a.depth);
   else if (base < 0) facts.number(ADDRESS, 0, 0, 0);
   else facts.copy(ADDRESS, base);
   takeLength(facts, ADDRESS);
@@ -143,8 +144,8 @@ function addIndex(a: Analysis, index: number, scale: number): void {
     const isOffset = number === VALUE.DESCRIPTOR_OFFSET ? scale === 0 : isType && scale === 6;
     if (isOffset && facts.isStart(ADDRESS, VALUE.DESCRIPTORS, 0)) {
       // No reference has the name of the type of the module.
-      if (isKnown) a.exactTypes.set(a.name(), a.module.typeId[facts.id[index]]);
-      facts.set(ADDRESS, VALUE.DESCRIPTOR, isKnown ? a.name() : facts.id[index], 0, 0, 0);
+      if (isKnown) a.exactTypes.set(a.name(), a.module.typeId[facts.index[index]]);
+      setAbout(facts, ADDRESS, VALUE.DESCRIPTOR, isKnown ? a.name() : facts.subject[index]);
     } else facts.forget(ADDRESS);
     return;
   }
@@ -160,7 +161,7 @@ function isLength({ kind }: Facts, l: number): boolean {
 export function takeLength(facts: Facts, l: number): void {
   if (!isLength(facts, l)) return;
   facts.kind[l] = VALUE.NUMBER;
-  facts.id[l] = 0;
+  facts.traits[l] = 0;
 }
 
 /** Whether the value of location `l` is a number, with bounds; a length is one that has a meaning, too. */
@@ -226,7 +227,7 @@ export function addNumber(facts: Facts, l: number, addend: Addend): void {
   if (facts.kind[l] === VALUE.NUMBER && !(sumHigh <= EXACT) && !isInside) return facts.forget(l);
   facts.setStep(l, commonDivisor(facts.stepOf(l), step));
   // An odd number plus another need not be odd.
-  if (facts.kind[l] === VALUE.NUMBER) facts.id[l] = 0;
+  if (facts.kind[l] === VALUE.NUMBER) facts.traits[l] = 0;
   const own = facts.of[l];
   facts.low[l] = sumLow;
   facts.high[l] = sumHigh;
@@ -260,7 +261,7 @@ function addDisplacement(facts: Facts, displacement: number): void {
   facts.low[ADDRESS] += displacement;
   facts.high[ADDRESS] += displacement;
   const kind = facts.kind[ADDRESS];
-  if (kind === VALUE.NUMBER) facts.id[ADDRESS] = 0;
+  if (kind === VALUE.NUMBER) facts.traits[ADDRESS] = 0;
   else if (!hasDistance(facts, ADDRESS)) return;
   facts.delta[ADDRESS] += displacement;
   facts.moveRoom(ADDRESS, displacement);
@@ -333,9 +334,9 @@ function access(a: Analysis, size: number, isStore: boolean): void {
     case VALUE.STACK:
       return accessStack(a, at, size, isFixed, isStore);
     case VALUE.MEMORY:
-      return accessMemory(a, facts.id[ADDRESS], size);
+      return accessMemory(a, facts.index[ADDRESS], size);
     case VALUE.TABLE:
-      return accessTable(a, facts.id[ADDRESS], size, isStore);
+      return accessTable(a, facts.index[ADDRESS], size, isStore);
     case VALUE.IMAGE:
       return accessImage(a, at, facts.high[ADDRESS], size, isStore);
     case VALUE.REFERENCE:
@@ -361,21 +362,21 @@ function isNull({ code, facts, n }: Analysis): boolean {
 /** Proves the access at PLACE.ADDRESS, the constant distance `at` from the start of its object, or fails. */
 function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts } = a;
-  const id = facts.id[ADDRESS];
+  const index = facts.index[ADDRESS], subject = facts.subject[ADDRESS];
   switch (facts.kind[ADDRESS]) {
     case VALUE.CONTEXT:
       return isStore ? storeContext(a, at, size) : loadContext(a, at, size);
     case VALUE.RECORD_CONTEXT:
-      return accessOtherContext(a, id, at, size, isStore);
+      return accessOtherContext(a, subject, at, size, isStore);
     case VALUE.OVERFLOW:
       return accessOverflow(a, at, size, isStore);
     case VALUE.THREAD:
       return accessThread(a, at, size, isStore);
     case VALUE.CELL:
-      return at >= 0 && at + size <= GLOBAL_SIZE ? accessGlobal(a, id, at, size, isStore) : a.fail(REASON.ADDRESS);
+      return at >= 0 && at + size <= GLOBAL_SIZE ? accessGlobal(a, index, at, size, isStore) : a.fail(REASON.ADDRESS);
     case VALUE.LENGTH_CELL:
       if (at !== 0 || size !== 8 || isStore) return a.fail(REASON.ADDRESS);
-      return facts.set(RESULT, VALUE.LENGTH, memoryLimit(id), 0, longest(a, id), a.name());
+      return setLength(facts, RESULT, memoryLimit(index), longest(a, index), a.name());
     case VALUE.CELLS:
       return accessCells(a, at, size, isStore);
     case VALUE.CLASS_CELL:
@@ -387,12 +388,12 @@ function accessFixed(a: Analysis, at: number, size: number, isStore: boolean): v
     case VALUE.NEW_ARRAY:
       return accessNewArray(a, at, size, isStore);
     case VALUE.DESCRIPTOR:
-      return accessDescriptor(a, id, at, size, isStore);
+      return accessDescriptor(a, subject, at, size, isStore);
     case VALUE.POLL_PLACE:
       return at === 4 && size === 4 && !isStore ? a.requireContext() : a.fail(REASON.ADDRESS);
     case VALUE.DISPLAY:
       if (at % 4 !== 0 || at < 0 || size !== 4 || isStore) return a.fail(REASON.OBJECT);
-      return facts.set(RESULT, VALUE.ANCESTOR, id, at / 4, at / 4, 0);
+      return setAncestor(facts, RESULT, subject, at / 4);
   }
   a.fail(REASON.ADDRESS);
 }
@@ -442,7 +443,7 @@ function accessStack(a: Analysis, at: number, size: number, isFixed: boolean, is
   }
   // The return address: a tail call into another instance compares it with the stub for such returns.
   if (isStore || at !== 0 || size !== 8) return a.fail(REASON.FRAME);
-  facts.set(RESULT, VALUE.RETURN_ADDRESS, 0, 0, 0, 0);
+  setObject(facts, RESULT, VALUE.RETURN_ADDRESS);
 }
 
 /** The lower half of the word at `position` is loaded: it is the word's number if that has 32 bits. */
@@ -493,8 +494,8 @@ function accessTable(a: Analysis, t: number, size: number, isStore: boolean): vo
   }
   setReference(a, RESULT, element, a.name());
   if (a.constantTables[t] !== 1) return;
-  if (module.tableType[t] !== 0) facts.id[RESULT] = module.tableType[t];
-  if (module.tableIsOwn[t]) facts.low[RESULT] |= REFERENCE_FACTS.OWN;
+  if (module.tableType[t] !== 0) facts.heap[RESULT] = module.tableType[t];
+  if (module.tableIsOwn[t]) facts.known[RESULT] |= REFERENCE_FACTS.OWN;
 }
 
 function accessImage(a: Analysis, low: number, high: number, size: number, isStore: boolean): void {
@@ -504,7 +505,7 @@ function accessImage(a: Analysis, low: number, high: number, size: number, isSto
 function accessThread(a: Analysis, at: number, size: number, isStore: boolean): void {
   const field = THREAD_FIELDS.find((row) => row.at === at && row.bytes === size);
   if (field === undefined || (isStore && !field.store)) return a.fail(REASON.THREAD);
-  if (at === THREAD.CAUGHT_TAG) a.facts.set(RESULT, VALUE.CAUGHT_TAG, 0, 0, 0, a.name());
+  if (at === THREAD.CAUGHT_TAG) setObject(a.facts, RESULT, VALUE.CAUGHT_TAG, 0, a.name());
 }
 
 function accessDescriptor(a: Analysis, name: number, at: number, size: number, isStore: boolean): void {
@@ -512,11 +513,11 @@ function accessDescriptor(a: Analysis, name: number, at: number, size: number, i
   if (isStore) return a.fail(REASON.OBJECT);
   const depth = (at - DESCRIPTOR.DISPLAY) / 4;
   if (size === 4 && depth >= 0 && depth < DISPLAY_LENGTH && Number.isInteger(depth)) {
-    return facts.set(RESULT, VALUE.ANCESTOR, name, depth, depth, 0);
+    return setAncestor(facts, RESULT, name, depth);
   }
-  if (at === DESCRIPTOR.DEEP && size === 8) return facts.set(RESULT, VALUE.DISPLAY, name, 0, 0, 0);
+  if (at === DESCRIPTOR.DEEP && size === 8) return setAbout(facts, RESULT, VALUE.DISPLAY, name);
   if (at !== DESCRIPTOR.KIND || size !== 4) return a.fail(REASON.OBJECT);
-  facts.set(RESULT, VALUE.TYPE_KIND, name, 0, 0, a.name());
+  setAbout(facts, RESULT, VALUE.TYPE_KIND, name, a.name());
 }
 
 /** A load from the context of a record that may belong to another instance: the fields that a call needs. */
@@ -524,10 +525,10 @@ function accessOtherContext(a: Analysis, name: number, at: number, size: number,
   const { facts } = a;
   if (isStore) return a.fail(REASON.CONTEXT);
   const memory = a.module.code.layout.memoriesOffset;
-  if (at === CONTEXT.THREAD && size === 8) return facts.set(RESULT, VALUE.THREAD, 0, 0, 0, 0);
+  if (at === CONTEXT.THREAD && size === 8) return setObject(facts, RESULT, VALUE.THREAD);
   if (at === CONTEXT.METERED && size === 4) return;
-  if (at === memory + MEMORY.BASE && size === 8) return facts.set(RESULT, VALUE.RECORD_MEMORY, name, 0, 0, 0);
-  if (at === memory + MEMORY.LENGTH && size === 8) return facts.set(RESULT, VALUE.RECORD_LENGTH, name, 0, 0, 0);
+  if (at === memory + MEMORY.BASE && size === 8) return setAbout(facts, RESULT, VALUE.RECORD_MEMORY, name);
+  if (at === memory + MEMORY.LENGTH && size === 8) return setAbout(facts, RESULT, VALUE.RECORD_LENGTH, name);
   a.fail(REASON.CONTEXT);
 }
 
@@ -546,7 +547,7 @@ function loadContext(a: Analysis, at: number, size: number): void {
   if (at < 0 || at + size > layout.size) return a.fail(REASON.CONTEXT);
   const kind = HEADER.get(at);
   if (at < CONTEXT.SIZE) {
-    if (kind !== undefined && size === 8) return facts.set(RESULT, kind, 0, 0, 0, 0);
+    if (kind !== undefined && size === 8) return setObject(facts, RESULT, kind);
     return at === CONTEXT.METERED || at === CONTEXT.INSTANCE ? undefined : a.fail(REASON.CONTEXT);
   }
   if (at < layout.tablesOffset) return loadMemoryField(a, at - layout.memoriesOffset, size);
@@ -564,8 +565,8 @@ function loadMemoryField(a: Analysis, at: number, size: number): void {
   const { facts } = a;
   const m = Math.floor(at / MEMORY.SIZE);
   if (at % 8 !== 0 || size !== 8) return;
-  if (at % MEMORY.SIZE === MEMORY.BASE) facts.set(RESULT, VALUE.MEMORY, m, 0, 0, 0);
-  else facts.set(RESULT, VALUE.LENGTH, memoryLimit(m), 0, longest(a, m), a.name());
+  if (at % MEMORY.SIZE === MEMORY.BASE) setObject(facts, RESULT, VALUE.MEMORY, m);
+  else setLength(facts, RESULT, memoryLimit(m), longest(a, m), a.name());
 }
 
 /** The largest length of memory `m`. */
@@ -577,25 +578,25 @@ function loadTableField(a: Analysis, at: number, size: number): void {
   const { facts } = a;
   const t = Math.floor(at / TABLE.SIZE);
   const isBase = at % TABLE.SIZE === TABLE.BASE;
-  if (isBase && size === 8) facts.set(RESULT, VALUE.TABLE, t, 0, 0, 0);
+  if (isBase && size === 8) setObject(facts, RESULT, VALUE.TABLE, t);
   // The length of a table with 32-bit indices is below 2^32.
   else if (at % TABLE.SIZE === TABLE.LENGTH && (size === 8 || (size === 4 && !a.module.tableIs64[t]))) {
-    facts.set(RESULT, VALUE.LENGTH, tableLimit(t), 0, size === 4 ? MAX32 : Infinity, a.name());
+    setLength(facts, RESULT, tableLimit(t), size === 4 ? MAX32 : Infinity, a.name());
   }
 }
 
 function loadGlobal(a: Analysis, at: number, size: number): void {
   const g = Math.floor(at / GLOBAL_SIZE);
   if (!a.module.globalIsCell[g]) return accessGlobal(a, g, at % GLOBAL_SIZE, size, false);
-  if (at % GLOBAL_SIZE === 0 && size === 8) a.facts.set(RESULT, VALUE.CELL, g, 0, 0, 0);
+  if (at % GLOBAL_SIZE === 0 && size === 8) setObject(a.facts, RESULT, VALUE.CELL, g);
 }
 
 /** A load from a function record in the context. */
 function loadRecordField(a: Analysis, at: number, size: number): void {
   // The context of an import's record is read to compare it, its code to call it.
   const name = recordName(at - at % RECORD.SIZE), field = at % RECORD.SIZE;
-  if (field === RECORD.CONTEXT && size === 8) a.facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
-  if (field === RECORD.CODE && size === 8) a.facts.set(RESULT, VALUE.RECORD_CODE, name, 0, 0, a.name());
+  if (field === RECORD.CONTEXT && size === 8) setAbout(a.facts, RESULT, VALUE.RECORD_CONTEXT, name, a.name());
+  if (field === RECORD.CODE && size === 8) setAbout(a.facts, RESULT, VALUE.RECORD_CODE, name, a.name());
   if (field === RECORD.TYPE_ID && size === 4) loadTypeOfRecord(a, (at - field) / RECORD.SIZE);
 }
 
@@ -606,7 +607,7 @@ function loadTypeOfRecord(a: Analysis, index: number): void {
   // No reference has the name.
   if (index >= a.module.importedFunctions || canonicalType(type).final) a.exactTypes.set(a.name(), type);
   else a.exactTypes.delete(a.name());
-  a.facts.set(RESULT, VALUE.TYPE_ID, a.name(), 0, 0, a.name(1));
+  setAbout(a.facts, RESULT, VALUE.TYPE_ID, a.name(), a.name(1));
 }
 
 /** The name of the record at distance `at` from the first import's: names below 0 are used for nothing else. */
@@ -616,18 +617,18 @@ export function recordName(at: number): number {
 
 function loadTypeId(a: Analysis, at: number, size: number): void {
   if (at % 4 === 0 && size === 4 && at / 4 < a.module.typeDepth.length) {
-    a.facts.set(RESULT, VALUE.EXPECTED_TYPE, at / 4, 0, 0, 0);
+    setObject(a.facts, RESULT, VALUE.EXPECTED_TYPE, at / 4);
   }
 }
 
 function loadTag(a: Analysis, at: number, size: number): void {
-  if (at % TAG_SIZE === 0 && size === 8) a.facts.set(RESULT, VALUE.TAG, at / TAG_SIZE, 0, 0, a.name());
+  if (at % TAG_SIZE === 0 && size === 8) setObject(a.facts, RESULT, VALUE.TAG, at / TAG_SIZE, a.name());
 }
 
 function loadSharedLength(a: Analysis, at: number, size: number): void {
   const m = at / SHARED_LENGTH_SIZE;
   if (Number.isInteger(m) && size === 8 && m < a.module.memoryIs64.length) {
-    a.facts.set(RESULT, VALUE.LENGTH_CELL, m, 0, 0, 0);
+    setObject(a.facts, RESULT, VALUE.LENGTH_CELL, m);
   }
 }
 
@@ -644,7 +645,7 @@ function storeContext(a: Analysis, at: number, size: number): void {
   }
   const memory = (at - layout.memoriesOffset - MEMORY.LENGTH) / MEMORY.SIZE;
   if (Number.isInteger(memory) && at < layout.tablesOffset && size === 8) {
-    if (stored >= 0 && facts.kind[stored] === VALUE.LENGTH && facts.id[stored] === memoryLimit(memory)) return;
+    if (stored >= 0 && facts.kind[stored] === VALUE.LENGTH && facts.lengthLimit[stored] === memoryLimit(memory)) return;
   }
   a.fail(REASON.CONTEXT);
 }

@@ -15,7 +15,7 @@ import { HEAP, heapOf, type HeapType, isNullable, isRef, type ValType } from "..
 import { type Analysis, REASON } from "./analysis.ts";
 import { ZERO_NAME } from "./ranges.ts";
 import { type Facts, MAX32, PLACE } from "./facts.ts";
-import { numberFacts } from "./kind_facts.ts";
+import { numberFacts, setAbout, setArrayLength, setElementAddress, setHeapReference } from "./kind_facts.ts";
 import { elementLimit, isArrayLimit, isProductLimit, limitName, limitShift } from "./limits.ts";
 import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
 import {
@@ -35,7 +35,7 @@ const { NOT_NULL, OBJECT: IS_OBJECT } = REFERENCE_FACTS;
 
 /** Location `l` becomes a reference of value type `type`, named `name`. */
 export function setReference(a: Analysis, l: number, type: ValType, name: number): void {
-  a.facts.set(l, VALUE.REFERENCE, machineHeap(heapOf(type)), isNullable(type) ? 0 : NOT_NULL, 0, name);
+  setHeapReference(a.facts, l, machineHeap(heapOf(type)), isNullable(type) ? 0 : NOT_NULL, 0, name);
 }
 
 /** Whether the value of location `l` is proven to be of value type `type`; true for types of numbers and vectors. */
@@ -48,7 +48,7 @@ export function isOfType(a: Analysis, l: number, type: ValType): boolean {
       if (facts.high[l] === 0) return isNullable(type);
       return isInteger31(facts, l, isNullable(type)) && heapMatches(HEAP.i31, heap);
     case VALUE.REFERENCE:
-      return heapMatches(facts.id[l], heap) && (isNullable(type) || (facts.low[l] & NOT_NULL) !== 0);
+      return heapMatches(facts.heap[l], heap) && (isNullable(type) || (facts.known[l] & NOT_NULL) !== 0);
     case VALUE.CONTEXT:
       return isFunctionOf(a, l, heap);
   }
@@ -73,24 +73,24 @@ function isFunctionOf({ facts, module }: Analysis, l: number, heap: HeapType): b
 
 /** The least length of the array in location `l`, in elements. */
 function leastLengthOf({ facts }: Analysis, l: number): number {
-  return facts.kind[l] === VALUE.REFERENCE ? facts.high[l] : 0;
+  return facts.kind[l] === VALUE.REFERENCE ? facts.leastLength[l] : 0;
 }
 
 /** Proves an access to an object at a constant distance; the reference is in register `a.referent`. */
 export function accessReference(a: Analysis, at: number, size: number, isStore: boolean): void {
   const { facts, referent } = a;
-  const heap = facts.id[referent], known = facts.low[referent];
+  const heap = facts.heap[referent], known = facts.known[referent];
   if (!isAddress(heap) && (known & IS_OBJECT) === 0 && heap !== bottomOf(heap)) return a.fail(REASON.OBJECT);
   if (at < 0 || ((known & NOT_NULL) === 0 && at + size > NULL_PAGE)) return a.fail(REASON.OBJECT);
   if (heap === bottomOf(heap) && at + size <= NULL_PAGE) return accessNull(a);
   if ((known & NOT_NULL) === 0) passNull(a, at);
   if (topHeap(heap) === HEAP.func) return accessRecord(a, at, size, isStore);
   if (!isStore && at === OBJECT.TYPE_ID && size === 4) {
-    return facts.set(RESULT, VALUE.TYPE_ID, facts.name[referent], 0, 0, a.name());
+    return setAbout(facts, RESULT, VALUE.TYPE_ID, facts.name[referent], a.name());
   }
   const isArray = heapMatches(heap, HEAP.array);
   if (isArray && !isStore && at === OBJECT.LENGTH && size === 4) {
-    return facts.set(RESULT, VALUE.ARRAY_LENGTH, facts.name[referent], 0, MAX32, a.name());
+    return setArrayLength(facts, RESULT, facts.name[referent], a.name());
   }
   const element = elementOf(heap);
   if (element !== undefined) {
@@ -127,7 +127,7 @@ function isInside(at: number, size: number, shift: number, count: number): boole
 /** Whether the object named `name` was allocated here: its type is known exactly, so immutable fields may be stored. */
 function isFresh(a: Analysis, name: number): boolean {
   let isFresh = false;
-  eachReference(a, name, (l) => isFresh ||= (a.facts.low[l] & REFERENCE_FACTS.FRESH) !== 0);
+  eachReference(a, name, (l) => isFresh ||= (a.facts.known[l] & REFERENCE_FACTS.FRESH) !== 0);
   return isFresh;
 }
 
@@ -146,10 +146,10 @@ function accessRecord(a: Analysis, at: number, size: number, isStore: boolean): 
   const { facts, referent } = a;
   const name = facts.name[referent];
   if (isStore) return a.fail(REASON.OBJECT);
-  if (at === RECORD.CONTEXT && size === 8) return facts.set(RESULT, VALUE.RECORD_CONTEXT, name, 0, 0, a.name());
-  if (at === RECORD.TYPE_ID && size === 4) return facts.set(RESULT, VALUE.TYPE_ID, name, 0, 0, a.name());
+  if (at === RECORD.CONTEXT && size === 8) return setAbout(facts, RESULT, VALUE.RECORD_CONTEXT, name, a.name());
+  if (at === RECORD.TYPE_ID && size === 4) return setAbout(facts, RESULT, VALUE.TYPE_ID, name, a.name());
   if (at !== RECORD.CODE || size !== 8) return a.fail(REASON.OBJECT);
-  facts.set(RESULT, VALUE.RECORD_CODE, name, 0, 0, a.name());
+  setAbout(facts, RESULT, VALUE.RECORD_CODE, name, a.name());
 }
 
 /**
@@ -158,7 +158,7 @@ function accessRecord(a: Analysis, at: number, size: number, isStore: boolean): 
  */
 export function makeElement(a: Analysis, to: number, array: number, index: number, scale: number): void {
   const { facts } = a;
-  const type = facts.id[array], field = elementOf(type);
+  const type = facts.heap[array], field = elementOf(type);
   const limit = elementLimit(facts.name[array], 0);
   if (field === undefined || limit < 0 || !isCount(facts, index)) return facts.forget(to);
   const shift = elementShift(field.storage);
@@ -189,7 +189,7 @@ function isCount({ kind }: Facts, l: number): boolean {
  */
 export function moveElement(a: Analysis, to: number, index: number, scale: number): void {
   const { facts, ranges } = a;
-  const type = facts.id[to], limit = facts.of[to], at = facts.low[to];
+  const type = facts.arrayType[to], limit = facts.of[to], at = facts.low[to];
   const field = elementOf(type);
   if (field === undefined || !facts.isNumber(index)) return facts.forget(to);
   if (facts.isConstant(index)) return facts.shift(to, facts.low[index] * 2 ** scale);
@@ -212,7 +212,7 @@ function countOf({ facts, ranges }: Analysis, l: number, shift: number): { name:
 }
 
 function setElement({ facts }: Analysis, to: number, type: number, at: number, limit: number, room: number): void {
-  facts.set(to, VALUE.ELEMENT, type, at, at, 0);
+  setElementAddress(facts, to, type, at);
   facts.of[to] = limit;
   facts.room[to] = room;
 }
@@ -220,7 +220,7 @@ function setElement({ facts }: Analysis, to: number, type: number, at: number, l
 /** Proves an access at the address of an element. */
 export function accessElement(a: Analysis, size: number, isStore: boolean): void {
   const { facts } = a;
-  const field = elementOf(facts.id[ADDRESS]);
+  const field = elementOf(facts.arrayType[ADDRESS]);
   const isFixed = facts.low[ADDRESS] === facts.high[ADDRESS];
   if (field === undefined || !isFixed) return a.fail(REASON.OBJECT);
   if (!isInside(facts.low[ADDRESS], size, elementShift(field.storage), facts.room[ADDRESS])) {
@@ -233,7 +233,7 @@ export function accessElement(a: Analysis, size: number, isStore: boolean): void
 export function areCopied(a: Analysis, to: number, from: number): boolean {
   const { facts } = a;
   if (facts.kind[to] !== VALUE.ELEMENT || facts.kind[from] !== VALUE.ELEMENT) return false;
-  const target = elementOf(facts.id[to]), source = elementOf(facts.id[from]);
+  const target = elementOf(facts.arrayType[to]), source = elementOf(facts.arrayType[from]);
   if (target === undefined || source === undefined) return false;
   return storageMatches(source.storage, target.storage) && isWritable(a, to);
 }
@@ -247,13 +247,13 @@ export function isElement(heap: HeapType | undefined, from: ValType | undefined,
 
 /** Whether bytes may be set at the address of an element in location `to`. */
 export function areFilled(a: Analysis, to: number): boolean {
-  const field = elementOf(a.facts.id[to]);
+  const field = elementOf(a.facts.arrayType[to]);
   return field !== undefined && !isRef(field.storage);
 }
 
 /** Whether references may be written to the array in location `l`: see accessSlot. */
 function isWritable(a: Analysis, l: number): boolean {
-  const field = elementOf(a.facts.id[l]);
+  const field = elementOf(a.facts.arrayType[l]);
   return field !== undefined && (!isRef(field.storage) || field.mutable || isFresh(a, limitName(a.facts.of[l])));
 }
 
@@ -262,7 +262,7 @@ function isWritable(a: Analysis, l: number): boolean {
  */
 export function isElementRange(a: Analysis, l: number, count: number): boolean {
   const { facts, ranges } = a;
-  const field = elementOf(facts.id[l]);
+  const field = elementOf(facts.arrayType[l]);
   const at = facts.low[l] - HEADER_BYTES;
   if (field === undefined || at < 0 || facts.low[l] !== facts.high[l]) return false;
   if (at % 2 ** elementShift(field.storage) !== 0) return false;
@@ -294,11 +294,11 @@ export function eachReference({ facts }: Analysis, name: number, action: (l: num
 export function noteType(a: Analysis, name: number, heap: HeapType): void {
   const { facts } = a;
   eachReference(a, name, (l) => {
-    if (!heapMatches(facts.id[l], heap)) {
-      if (!heapMatches(heap, facts.id[l])) a.isImpossible = true;
-      facts.id[l] = heap;
+    if (!heapMatches(facts.heap[l], heap)) {
+      if (!heapMatches(heap, facts.heap[l])) a.isImpossible = true;
+      facts.heap[l] = heap;
     }
-    facts.low[l] |= NOT_NULL;
+    facts.known[l] |= NOT_NULL;
   });
 }
 
@@ -306,7 +306,7 @@ export function noteType(a: Analysis, name: number, heap: HeapType): void {
 export function noteHeap(a: Analysis, name: number, heap: HeapType): void {
   const { facts } = a;
   eachReference(a, name, (l) => {
-    if (!heapMatches(facts.id[l], heap)) facts.id[l] = heap;
+    if (!heapMatches(facts.heap[l], heap)) facts.heap[l] = heap;
   });
 }
 
@@ -314,8 +314,8 @@ export function noteHeap(a: Analysis, name: number, heap: HeapType): void {
 export function noteNull(a: Analysis, name: number, isNull: boolean): void {
   const { facts } = a;
   eachReference(a, name, (l) => {
-    if (isNull) facts.id[l] = bottomOf(facts.id[l]);
-    else facts.low[l] |= NOT_NULL;
+    if (isNull) facts.heap[l] = bottomOf(facts.heap[l]);
+    else facts.known[l] |= NOT_NULL;
   });
 }
 
@@ -326,8 +326,8 @@ export function noteTag(a: Analysis, name: number, mask: number, bits: number, i
   if (mask !== 3) return;
   eachReference(a, name, (l) => {
     // The low bits of an exception's reference are zero, too.
-    if (isEqual && bits === 0 && topHeap(facts.id[l]) === HEAP.any) facts.low[l] |= IS_OBJECT;
-    if (!isEqual && bits === REF_TAG.HOST && facts.id[l] === HEAP.any) facts.id[l] = HEAP.eq;
+    if (isEqual && bits === 0 && topHeap(facts.heap[l]) === HEAP.any) facts.known[l] |= IS_OBJECT;
+    if (!isEqual && bits === REF_TAG.HOST && facts.heap[l] === HEAP.any) facts.heap[l] = HEAP.eq;
   });
 }
 
@@ -341,8 +341,8 @@ export function noteKind(a: Analysis, name: number, kind: number): void {
 export function noteLength(a: Analysis, name: number, length: number): void {
   const { facts } = a;
   eachReference(a, name, (l) => {
-    facts.low[l] |= NOT_NULL;
-    if (length > facts.high[l]) facts.high[l] = length;
+    facts.known[l] |= NOT_NULL;
+    if (length > facts.leastLength[l]) facts.leastLength[l] = length;
   });
 }
 

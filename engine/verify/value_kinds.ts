@@ -1,7 +1,7 @@
 /**
- * The kinds of values that the verifier distinguishes, and the meaning that the columns of Facts have for each. In:
- * nothing. Out: the numbers of the kinds, and properties of kinds as columns by number. Invariant: a kind is described
- * here only; what tells its columns apart elsewhere are the functions of kind_facts.ts.
+ * The kinds of values that the verifier distinguishes. In: nothing. Out: the number of each kind, and properties of
+ * kinds as columns by number. Invariant: a kind is described here only. The columns of Facts have a name for each use
+ * (columns.ts), which the comments quote, and kind_facts.ts sets all columns of a kind.
  */
 
 /** Kinds of values. */
@@ -11,94 +11,92 @@ export const VALUE = {
   CONTEXT: 1,
   /** The stack; distances are from the stack pointer at the function's entry. */
   STACK: 2,
-  /** Memory `id`. */
+  /** Memory `index`. */
   MEMORY: 3,
-  /** Elements of table `id`. */
+  /** Elements of table `index`. */
   TABLE: 4,
   THREAD: 5,
   OVERFLOW: 6,
-  /** The cell of imported global `id`. */
+  /** The cell of imported global `index`. */
   CELL: 7,
   /**
-   * A reference; id: its closed heap type (references.ts: machineHeap); low: REFERENCE_FACTS; high: the least length of
-   * an array.
+   * A reference: heap, known, leastLength.
    */
   REFERENCE: 8,
   /** The image. */
   IMAGE: 9,
-  /** The context in the record named `id`. */
+  /** The context in the record named `subject`. */
   RECORD_CONTEXT: 10,
   /** Base and length of memory 0 of that context. */
   RECORD_MEMORY: 11,
   RECORD_LENGTH: 12,
   /** The stub for returns from tail calls. */
   TAIL_RETURN: 13,
-  /** The length LIMIT `id`, now or earlier. */
+  /** The length `lengthLimit` (limits.ts), now or earlier. */
   LENGTH: 14,
-  /** The canonical type id of the record named `id`. */
+  /** The canonical type id of the record named `subject`. */
   TYPE_ID: 15,
-  /** The canonical id of type `id` of the module. */
+  /** The canonical id of type `index` of the module. */
   EXPECTED_TYPE: 16,
-  /** The word with the current length of shared memory `id`. */
+  /** The word with the current length of shared memory `index`. */
   LENGTH_CELL: 17,
-  /** Entries low … high of the jump table at offset `id` of the image; and the address of the code that one names. */
+  /** Entries `firstEntry` … `lastEntry` of the jump table at `imageOffset`; the address of the code that one names. */
   JUMP_ENTRY: 18,
   JUMP_TARGET: 19,
   /** The lowest stack pointer allowed. */
   STACK_LIMIT: 20,
-  /** Allocation cells of the heap, type descriptors, the descriptor of the type of the record named `id`. */
+  /** Allocation cells of the heap, type descriptors, the descriptor of the type of the record named `subject`. */
   CELLS: 21,
   DESCRIPTORS: 22,
   DESCRIPTOR: 23,
   /** That type's distance from the start of the descriptors. */
   DESCRIPTOR_OFFSET: 24,
-  /** The ancestor at depth `low` of the type of the record named `id`. */
+  /** The ancestor at `depth` of the type of the record named `subject`. */
   ANCESTOR: 25,
-  /** Address of the complete display of the type of the record named `id`. */
+  /** Address of the complete display of the type of the record named `subject`. */
   DISPLAY: 26,
   RETURN_ADDRESS: 27,
-  /** The address of one of the jumps low … high in the code at offset `id`, each of Machine.jumpBytes. */
+  /** The address of a jump, one of `firstEntry` … `lastEntry` at `imageOffset`, of Machine.jumpBytes each. */
   JUMP_PLACE: 29,
   /** The low byte is 0 or 1; nothing is known of the others. */
   LOW_FLAG: 30,
-  /** The low bits, mask `low`, of the reference named `id`. */
+  /** The low bits, mask `tagMask`, of the reference named `subject`. */
   TAG_BITS: 31,
-  /** TYPE_KIND of the type of the object named `id`, and the length of the array named `id`. */
+  /** TYPE_KIND of the type of the object named `subject`, and the length of the array named `subject`. */
   TYPE_KIND: 32,
   ARRAY_LENGTH: 33,
   /**
-   * The address at distance `low` = `high` from element x of the array with the name in `of` (elementLimit); id: the
-   * type of the array; name, delta: those of x; room: x + room is at most the length.
+   * The address at distance `low` = `high` from element x of the array with the name in `of` (elementLimit), of type
+   * `arrayType`; name, delta: those of x; room: x + room is at most the length.
    */
   ELEMENT: 34,
-  /** The identity of the exception that was caught, and that of tag `id` of the module. */
+  /** The identity of the exception that was caught, and that of tag `index` of the module. */
   CAUGHT_TAG: 35,
   TAG: 36,
   /**
-   * A slot of the heap without a header, or null; id: its class, or the negated name of a class that was looked up;
-   * low: SLOT_FACTS; high: its bytes if they are constant; of, room: its bytes as a product.
+   * A slot of the heap without a header, or null: slotClass, known, slotBytes; of, room: its bytes as a product.
    */
   FREE_SLOT: 37,
-  /** The link in the free slot named `id`. */
+  /** The link in the free slot named `subject`. */
   FREE_LINK: 38,
-  /** A slot with array type `id` in its header, but no length. */
+  /** A slot with `arrayType` in its header, but no length. */
   NEW_ARRAY: 39,
   /** The class for the size in of, room; the address of the class's free list; the address of the class of a size. */
   SIZE_CLASS: 40,
   CLASS_CELL: 41,
   SIZE_CELL: 42,
   /**
-   * 0, or 1 and the reference named `id` is of heap type `low`, and not null unless `room` is 1; TYPE_FLAG: in the low
-   * byte only.
+   * 0, or 1 and the reference named `subject` is of type `testedHeap`, and not null unless `orNull` is 1; TYPE_FLAG: in
+   * the low byte only.
    */
   TYPE_TEST: 43,
   TYPE_FLAG: 44,
-  /** The address of the code of the record named `id`. */
+  /** The address of the code of the record named `subject`. */
   RECORD_CODE: 45,
-  /** The distance to the poll page in the word at offset `id` of the image, and the address at it from that word on. */
+  /** The distance to the poll page in the word at `imageOffset`, and the address at that distance from the word. */
   POLL_DISTANCE: 46,
   POLL_PLACE: 47,
-  /** Zero, or ones in all of the low `low` bytes and zeros above. */
+  /** Zero, or ones in all of the low `maskBytes` bytes and zeros above. */
   MASK: 48,
 } as const;
 
@@ -114,7 +112,7 @@ function flagsOf(property: keyof KindRow): Uint8Array {
 
 /** Properties of a kind of values, apart from the meaning of its columns (kind_facts.ts). */
 interface KindRow {
-  /** Column `id` is a name. */
+  /** It is about another value, whose name is `subject`. */
   readonly namesId?: true;
   /** `low`, `high` and `room` are not bounds: a join keeps them only if they are equal. */
   readonly exact?: true;
@@ -154,7 +152,7 @@ const KINDS: Readonly<Partial<Record<KindName, KindRow>>> = {
   TYPE_TEST: { namesId: true, short: true },
 };
 
-/** By kind of value: 1 if column `id` is a name. */
+/** By kind of value: 1 if it is about another value, whose name is `subject`. */
 export const NAMES_ID: Uint8Array = flagsOf("namesId");
 /** By kind of value: 1 if `low`, `high` and `room` are not bounds. */
 export const EXACT_KINDS: Uint8Array = flagsOf("exact");
@@ -166,14 +164,14 @@ export const BOUNDED_KINDS: Uint8Array = flagsOf("isBounded");
 export const SHORT_KINDS: Uint8Array = flagsOf("short");
 
 /**
- * Facts about a reference, in column `low`. OWN: a function of the own instance; OBJECT: null or an address; FRESH: the
- * object was allocated here, so its type is exactly `id`.
+ * Facts about a reference, in column `known`. OWN: a function of the own instance; OBJECT: null or an address; FRESH:
+ * the object was allocated here, so its type is exactly `heap`.
  */
 export const REFERENCE_FACTS = { NOT_NULL: 1, OWN: 2, OBJECT: 4, FRESH: 8 } as const;
-/** Facts about a slot of the heap, in column `low`. */
+/** Facts about a slot of the heap, in column `known`. */
 export const SLOT_FACTS = { NOT_NULL: 1, TAKEN: 2 } as const;
 /**
- * Facts about a number, in column `id`. ZERO_OR_ODD: of every odd number, too; ENTRIES: a multiple of
+ * Facts about a number, in column `traits`. ZERO_OR_ODD: of every odd number, too; ENTRIES: a multiple of
  * Machine.jumpBytes.
  */
 export const NUMBER_FACTS = { ODD: 1, ZERO_OR_ODD: 2, ENTRIES: 4 } as const;

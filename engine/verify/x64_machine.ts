@@ -6,6 +6,7 @@ import { RECORD } from "../abi/context_layout.ts";
 import { type Analysis, FLAGS, REASON } from "./analysis.ts";
 import { define } from "./arithmetic.ts";
 import type { CodeMap } from "./code_map.ts";
+import { setObject } from "./kind_facts.ts";
 import { VALUE } from "./value_kinds.ts";
 import { BASE_RIP, type Instructions, KIND, OPERANDS } from "./instructions.ts";
 import type { Machine } from "./machine.ts";
@@ -174,8 +175,8 @@ function targetsRecord({ code, n }: Analysis): boolean {
 function reuseTailFrame(a: Analysis): void {
   a.enterTailFrame(16);
   const stub = a.newSlot(16, 8), context = a.newSlot(8, 8);
-  a.facts.set(stub, VALUE.TAIL_RETURN, 0, 0, 0, 0);
-  a.facts.set(context, VALUE.CONTEXT, 0, 0, 0, 0);
+  setObject(a.facts, stub, VALUE.TAIL_RETURN);
+  setObject(a.facts, context, VALUE.CONTEXT);
 }
 
 function hasTailFrame(a: Analysis): boolean {

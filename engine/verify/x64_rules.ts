@@ -24,6 +24,7 @@ import {
 } from "./arithmetic.ts";
 import { testedType } from "./conditions.ts";
 import { EXACT, MAX32, PLACE } from "./facts.ts";
+import { setAddress, setJump, setMask, setObject } from "./kind_facts.ts";
 import { NUMBER_FACTS, VALUE } from "./value_kinds.ts";
 import { ALU, type Instructions, KIND, OPERANDS, SHIFT } from "./instructions.ts";
 import { isNumberOrLength, load, modify, store } from "./memory.ts";
@@ -118,7 +119,14 @@ export function extend(a: Analysis, isSigned: boolean): void {
   if (facts.kind[source] === VALUE.LOW_FLAG && size === 1) return facts.number(to, 0, 1, a.name());
   if (facts.isNumber(source) && facts.high[source] <= (isSigned ? limit / 2 : limit)) return assign(a, to, source, 8);
   if (from < 0 && isSigned && wide && isJumpTable(a)) {
-    return facts.set(to, VALUE.JUMP_ENTRY, facts.id[ADDRESS], facts.low[ADDRESS], facts.high[ADDRESS], 0);
+    return setJump(
+      facts,
+      to,
+      VALUE.JUMP_ENTRY,
+      facts.imageOffset[ADDRESS],
+      facts.firstEntry[ADDRESS],
+      facts.lastEntry[ADDRESS],
+    );
   }
   if (isSigned) define(a, to, wide ? 8 : 4);
   else facts.number(to, 0, limit, a.name());
@@ -139,7 +147,7 @@ export function loadAddress(a: Analysis): void {
   if (isJumpOffset(a)) {
     const { jumpBytes } = a.machine, index = code.base[n];
     facts.number(to, facts.low[index] * jumpBytes, facts.high[index] * jumpBytes, a.name());
-    facts.id[to] = NUMBER_FACTS.ENTRIES;
+    facts.traits[to] = NUMBER_FACTS.ENTRIES;
     return;
   }
   takeAddress(a, to);
@@ -174,7 +182,7 @@ export function arithmetic(a: Analysis): void {
     case ALU.SUBTRACT_BORROW:
       // A register less itself less the carry: a mask.
       if (isImmediate || to !== from) break;
-      return a.facts.set(to, VALUE.MASK, 0, size, size, a.name());
+      return setMask(a.facts, to, size, a.name());
     case ALU.AND:
       return and(a, to, from, size);
     case ALU.OR:
@@ -206,7 +214,7 @@ function combineLow(a: Analysis, to: number, from: number, size: number): void {
   const isLogical = code.sub[n] === ALU.AND || code.sub[n] === ALU.OR;
   if (size !== 1 || !isLogical || !isBit(to) || !isBit(from)) return writeLow(a, to, size);
   if (facts.isNumber(to)) facts.number(to, 0, 1, a.name());
-  else facts.set(to, VALUE.LOW_FLAG, 0, 0, 0, a.name());
+  else setObject(facts, to, VALUE.LOW_FLAG, 0, a.name());
 }
 
 function arithmeticOfStack(a: Analysis): void {
@@ -308,7 +316,7 @@ export function setCondition(a: Analysis): void {
     return;
   }
   if (isByte) facts.number(to, 0, 1, a.name());
-  else facts.set(to, VALUE.LOW_FLAG, 0, 0, 0, a.name());
+  else setObject(facts, to, VALUE.LOW_FLAG, 0, a.name());
 }
 
 /** XCHG, XADD: the register gets the old value of r/m. */
@@ -436,5 +444,5 @@ function areTests({ facts: { kind } }: Analysis): boolean {
 
 /** The stack pointer as an operand of a compare. */
 function stackOperand(a: Analysis, place: number): void {
-  a.facts.set(place, VALUE.STACK, 0, -a.depth, -a.depth, 0);
+  setAddress(a.facts, place, VALUE.STACK, -a.depth);
 }
