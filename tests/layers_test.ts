@@ -1,6 +1,6 @@
 /**
  * The ranks of ARCHITECTURE.md: every import goes to a lower rank or stays in its unit; additional import bans; import
- * cycles.
+ * cycles; connections of modules that no import shows.
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";
@@ -163,4 +163,44 @@ Deno.test("the files of the compiler form no import cycle", () => {
   const files = ALL_FILES.filter((path) => COMPILER.test(path));
   assert.ok(files.length > 200, `${files.length} files`);
   assert.deepEqual(importCycles(files, importsOf), []);
+});
+
+/** The rows of one kind between the <!-- wiring --> marks of ARCHITECTURE.md: `path` or `path name`, sorted. */
+function wiring(kind: string): string[] {
+  const text = readFileSync(join(ROOT, "ARCHITECTURE.md"), "utf8");
+  const list = /<!-- wiring -->([\s\S]*?)<!-- \/wiring -->/.exec(text)?.[1] ?? "";
+  const rows = new RegExp(`^- \\*\\*${kind}\\*\\*:([\\s\\S]*?)(?=^- |(?![\\s\\S]))`, "m").exec(list)?.[1] ?? "";
+  return [...rows.matchAll(/^ {2}- `(\S+\.ts)`((?: `\w+`,?)*)/gm)].flatMap(([, path, names]) => {
+    const found = [...names.matchAll(/`(\w+)`/g)].map(([, name]) => `${path} ${name}`);
+    return found.length === 0 ? [path] : found;
+  }).sort();
+}
+
+/** The engine's sources without comments, by path; those of the kernel are compiled to WebAssembly. */
+function engineTexts(): [string, string][] {
+  return FILES.filter((path) => path.startsWith("engine/") && !path.startsWith("engine/baseline/kernel/")).map(
+    (path) => [path, readFileSync(join(ROOT, path), "utf8").replace(/\/\*[\s\S]*?\*\/|(?<!:)\/\/.*/g, "")],
+  );
+}
+
+Deno.test("functions that a higher module registers are those of ARCHITECTURE.md", () => {
+  const found = engineTexts().flatMap(([path, text]) => {
+    const variables = new Set([...text.matchAll(/^let (\w+)/gm)].map(([, name]) => name));
+    // A function that does nothing but keep its only parameter in a variable of the module.
+    const setters = text.matchAll(/^export function (\w+)\((\w+): [^\n]*\{\n {2}(\w+) = \2;\n\}/gm);
+    return [...setters].filter(([, , , variable]) => variables.has(variable)).map(([, name]) => `${path} ${name}`);
+  });
+  assert.deepEqual(found.sort(), wiring("registered"));
+});
+
+Deno.test("variables that modules export as results are those of ARCHITECTURE.md", () => {
+  const found = engineTexts().flatMap(([path, text]) =>
+    [...text.matchAll(/^export let (\w+)/gm)].map(([, name]) => `${path} ${name}`)
+  );
+  assert.deepEqual(found.sort(), wiring("results in variables"));
+});
+
+Deno.test("modules that await when they are imported are those of ARCHITECTURE.md", () => {
+  const found = engineTexts().filter(([, text]) => /^(?:(?:export )?const [^;]*?= )?await /m.test(text));
+  assert.deepEqual(found.map(([path]) => path).sort(), wiring("await at import"));
 });

@@ -1,11 +1,12 @@
 /**
  * The stages of a compilation: Module → ValidModule → per function { IrFunction → VCode → machine code } → bytes and
- * tables. Pure: options and CPU features in, bytes out, the same on every host. The runtime places the code in memory.
+ * tables. Options and CPU features in, bytes out, the same on every host. The runtime places the code in memory.
  *
  * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Threads may
  * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
  *
- * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it.
+ * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it; on hosts that cannot
+ * load it then, when this module is imported.
  */
 import { now } from "../host/clocks.ts";
 import { compileBodies } from "../baseline/compile_bodies.ts";
