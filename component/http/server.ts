@@ -67,8 +67,28 @@ export interface RequestReport {
   /** The status of the answer; 0 if the connection ended without one. */
   readonly status: number;
   readonly milliseconds: number;
+  /** The address of the client; empty if the connection has ended. */
+  readonly client: string;
+  /** The version of HTTP, as `1.1`. */
+  readonly version: string;
+  /** Bytes of the answer's body, without the framing of chunks. */
+  readonly bytes: number;
   /** The reason for which the component failed. */
   readonly error?: unknown;
+}
+
+/** The load of a server at one moment, and what it has refused since its start. */
+export interface ServerLoad {
+  /** Requests that instances handle. */
+  readonly handling: number;
+  /** Requests in the queue. */
+  readonly queued: number;
+  readonly connections: number;
+  readonly acceptedConnections: number;
+  /** Requests that got status 503 because a limit was reached. */
+  readonly refusedRequests: number;
+  /** Connections that were closed because too many were open. */
+  readonly refusedConnections: number;
 }
 
 interface ServerOptions {
@@ -107,6 +127,8 @@ class ResponseTarget implements MessageTarget {
   readonly #response: ServerResponse;
   readonly #answer: OutgoingResponse;
   readonly #discards: boolean;
+  /** Called with the number of bytes of each part of the body that is passed to the host. */
+  readonly #count: (bytes: number) => void;
   #held: Uint8Array[] = [];
   #heldBytes = 0;
   #waiting: (() => void)[] = [];
@@ -114,8 +136,9 @@ class ResponseTarget implements MessageTarget {
   #hasHead = false;
 
   /** Sends the head in the next turn of the event loop, unless the body comes first. */
-  constructor(response: ServerResponse, answer: OutgoingResponse) {
+  constructor(response: ServerResponse, answer: OutgoingResponse, count: (bytes: number) => void) {
     this.#response = response;
+    this.#count = count;
     this.#answer = answer;
     this.#discards = hasNoBody(response.req.method, answer.statusCode());
     this.#release = setImmediate(() => this.#sendFirst());
@@ -169,6 +192,7 @@ class ResponseTarget implements MessageTarget {
       bytes.set(part, at);
       at += part.length;
     }
+    this.#count(at);
     this.#held = [];
     this.#heldBytes = 0;
     return bytes;
@@ -182,6 +206,7 @@ class ResponseTarget implements MessageTarget {
       return taken();
     }
     this.#sendHeld();
+    this.#count(bytes.length);
     if (this.#response.write(bytes)) taken();
     else this.#waiting.push(taken);
   }
@@ -206,9 +231,12 @@ class ResponseTarget implements MessageTarget {
   }
 }
 
-/** Answers on behalf of the server. */
-function answerPlainly(response: ServerResponse, status: number, text: string): void {
-  if (response.headersSent || response.destroyed) return void response.destroy();
+/** Answers on behalf of the server. Returns the length of the body; 0 if there is an answer already. */
+function answerPlainly(response: ServerResponse, status: number, text: string): number {
+  if (response.headersSent || response.destroyed) {
+    response.destroy();
+    return 0;
+  }
   for (const name of response.getHeaderNames()) if (name !== "connection") response.removeHeader(name);
   response.statusCode = status;
   response.statusMessage = "";
@@ -216,6 +244,7 @@ function answerPlainly(response: ServerResponse, status: number, text: string): 
   response.setHeader("content-length", text.length + 1);
   if (status === 503) response.setHeader("retry-after", "1");
   response.end(`${text}\n`);
+  return text.length + 1;
 }
 
 /** A server of a component. */
@@ -230,8 +259,17 @@ export class ComponentServer {
   /** Calls of the component in progress, and answers that have not been sent. */
   #active = 0;
   #open = 0;
+  /** The addresses of clients, which sockets forget when they are closed. */
+  readonly #clients = new WeakMap<Socket, string>();
+  readonly #bodyBytes = new WeakMap<ServerResponse, number>();
+  #acceptedConnections = 0;
+  #refusedConnections = 0;
+  #refusedRequests = 0;
   #stopping: (() => void) | undefined;
   #isStopping = false;
+  #stopped: Promise<void> | undefined;
+  /** Ends the waiting of `drain`. */
+  #drained: (() => void) | undefined;
 
   constructor(options: ServerOptions) {
     this.#options = options;
@@ -244,11 +282,19 @@ export class ComponentServer {
     this.#server.maxHeadersCount = 0;
     this.#server.on("request", (request, response) => this.#accept(request, response));
     this.#server.on("connection", (socket: Socket) => {
-      if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) return socket.destroy();
+      if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) {
+        this.#refusedConnections++;
+        return socket.destroy();
+      }
+      this.#acceptedConnections++;
+      if (socket.remoteAddress !== undefined) this.#clients.set(socket, socket.remoteAddress);
       this.#connections.set(socket, 0);
       // Each pipelined request listens for the end of its connection.
       socket.setMaxListeners(0);
-      socket.on("close", () => this.#connections.delete(socket));
+      socket.on("close", () => {
+        this.#connections.delete(socket);
+        if (this.#connections.size === 0) this.#drained?.();
+      });
     });
   }
 
@@ -268,9 +314,50 @@ export class ComponentServer {
     return this.#open + this.#waiting.length;
   }
 
-  /** Stops accepting connections, and waits until the requests in progress have ended. */
-  async stop(): Promise<void> {
+  /** The load of this moment. */
+  get load(): ServerLoad {
+    return {
+      handling: this.#active,
+      queued: this.#waiting.length,
+      connections: this.#connections.size,
+      acceptedConnections: this.#acceptedConnections,
+      refusedRequests: this.#refusedRequests,
+      refusedConnections: this.#refusedConnections,
+    };
+  }
+
+  /**
+   * Stops accepting connections, and waits until clients have closed those that are open, for at most `idleMs`; then
+   * stops as `stop` does. Each further answer announces the end of its connection, so no request is lost that a client
+   * sends on an idle connection in that time.
+   */
+  async drain(idleMs: number): Promise<void> {
     this.#isStopping = true;
+    // The host's `close` would end idle connections, on which a request may be arriving.
+    const closeIdle = this.#server.closeIdleConnections;
+    this.#server.closeIdleConnections = () => {};
+    this.#server.close();
+    this.#server.closeIdleConnections = closeIdle;
+    if (this.#connections.size > 0) {
+      await new Promise<void>((resolve) => {
+        const timer = setTimeout(resolve, idleMs);
+        this.#drained = () => {
+          clearTimeout(timer);
+          resolve();
+        };
+      });
+    }
+    await this.stop();
+  }
+
+  /** Stops accepting connections, and waits until the requests in progress have ended. */
+  stop(): Promise<void> {
+    return this.#stopped ??= this.#stop();
+  }
+
+  async #stop(): Promise<void> {
+    this.#isStopping = true;
+    this.#drained?.();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const idle = new Promise<void>((resolve) => {
       if (this.active === 0) resolve();
@@ -288,7 +375,8 @@ export class ComponentServer {
     const begun = performance.now();
     const start = () => void this.#handle(request, response, begun);
     const refuse = (status: number, text: string) => {
-      answerPlainly(response, status, text);
+      if (status === 503) this.#refusedRequests++;
+      this.#countBytes(response, answerPlainly(response, status, text));
       this.#report(request, response, begun);
       void discardRest(request);
     };
@@ -320,11 +408,22 @@ export class ComponentServer {
     return count(1) > MAX_AHEAD || socket.destroyed;
   }
 
+  #countBytes(response: ServerResponse, bytes: number): void {
+    this.#bodyBytes.set(response, (this.#bodyBytes.get(response) ?? 0) + bytes);
+  }
+
   #report(request: IncomingMessage, response: ServerResponse, begun: number, error?: unknown): void {
-    const { method = "", url = "" } = request;
-    const status = response.headersSent ? response.statusCode : 0;
-    const milliseconds = performance.now() - begun;
-    this.#options.onRequest({ method, path: url, status, milliseconds, ...(error === undefined ? {} : { error }) });
+    const { method = "", url = "", httpVersion: version } = request;
+    this.#options.onRequest({
+      method,
+      path: url,
+      status: response.headersSent ? response.statusCode : 0,
+      milliseconds: performance.now() - begun,
+      client: this.#clients.get(request.socket) ?? "",
+      version,
+      bytes: this.#bodyBytes.get(response) ?? 0,
+      ...(error === undefined ? {} : { error }),
+    });
   }
 
   async #handle(request: IncomingMessage, response: ServerResponse, begun: number): Promise<void> {
@@ -335,7 +434,7 @@ export class ComponentServer {
       if (!response.destroyed) await this.#answer(request, response);
     } catch (error) {
       failure = { error };
-      answerPlainly(response, 500, "Internal Server Error");
+      this.#countBytes(response, answerPlainly(response, 500, "Internal Server Error"));
     }
     this.#active--;
     this.#waiting.shift()?.();
@@ -363,6 +462,12 @@ export class ComponentServer {
     }
   }
 
+  #send(response: ServerResponse, answer: OutgoingResponse): void {
+    const sink = answer.takeSink(hasNoBody(response.req.method, answer.statusCode()));
+    response.on("close", () => sink.fail("closed"));
+    sink.attach(new ResponseTarget(response, answer, (bytes) => this.#countBytes(response, bytes)));
+  }
+
   /** WASI 0.2: the component passes its answer to an object, and returns when the body is written. */
   async #handleOutparam(
     instance: ComponentInstance,
@@ -376,7 +481,7 @@ export class ComponentServer {
       answered = true;
       if (given.tag === "err") refusal = refused(given.val);
       else if (given.val.statusCode() < FIRST_FINAL_STATUS) refusal = interim(given.val);
-      else send(response, given.val);
+      else this.#send(response, given.val);
     };
     const incoming = new IncomingRequest(this.#options.preview1, request);
     await instance.callAsync(limits, HANDLE, incoming, new ResponseOutparam(answer));
@@ -405,7 +510,7 @@ export class ComponentServer {
     }
     const stop = cutAtDeadline(response, limits, begun);
     try {
-      send(response, outgoing);
+      this.#send(response, outgoing);
       await sent;
     } catch (error) {
       response.destroy();
@@ -470,12 +575,6 @@ function discardRest(request: IncomingMessage): Promise<void> {
     request.removeAllListeners("readable");
     request.resume();
   });
-}
-
-function send(response: ServerResponse, answer: OutgoingResponse): void {
-  const sink = answer.takeSink(hasNoBody(response.req.method, answer.statusCode()));
-  response.on("close", () => sink.fail("closed"));
-  sink.attach(new ResponseTarget(response, answer));
 }
 
 /** Returns an instance to its pool; one that cannot be reset has been closed. */

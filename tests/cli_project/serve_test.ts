@@ -1,8 +1,8 @@
 /** `waft serve` as a process: log, signals, mistakes; and the network of `waft run`. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { request as httpRequest } from "node:http";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { Agent, request as httpRequest } from "node:http";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -43,7 +43,7 @@ class Served {
   }
 
   /** Sends a signal. `ChildProcess.kill` of Deno does so once, and reports it as the cause of the end. */
-  signal(name: "SIGINT" | "SIGTERM"): void {
+  signal(name: "SIGINT" | "SIGTERM" | "SIGHUP"): void {
     const { pid } = this.child;
     if (pid !== undefined) process.kill(pid, name);
   }
@@ -64,9 +64,9 @@ class Served {
   }
 }
 
-function get(url: string): Promise<{ status: number; body: string }> {
+function get(url: string, agent: Agent | false = false): Promise<{ status: number; body: string }> {
   return new Promise((resolve, reject) => {
-    const sent = httpRequest(url, { agent: false }, (message) => {
+    const sent = httpRequest(url, { agent }, (message) => {
       let body = "";
       message.on("data", (part) => body += String(part));
       message.on("end", () => resolve({ status: message.statusCode ?? 0, body }));
@@ -148,6 +148,64 @@ Deno.test({
   });
 });
 
+Deno.test({
+  name: "waft serve --workers replaces workers that are killed, all of them on SIGHUP, and counts every request",
+  ignore: LACKS_POSIX_FILES,
+}, async () => {
+  await inHome(async (home) => {
+    writeFileSync(join(home, "http.wat"), readFileSync(HTTP));
+    const admin = ["--admin", "127.0.0.1:0", "--watch"];
+    const served = new Served(home, ["--addr", "127.0.0.1:0", "--workers", "2", ...admin, "--json", "http.wat"]);
+    const started = () => served.events.filter(({ event }) => event === "worker-started").map(({ pid }) => Number(pid));
+    const count = (name: string) => served.events.filter(({ event }) => event === name).length;
+    await served.until(() => served.out.includes('"listening"'));
+    const { url, admin: operators } = served.events.find(({ event }) => event === "listening") ?? {};
+    assert.equal(started().length, 2);
+    const agent = new Agent({ keepAlive: true, maxSockets: 4 });
+    let answered = 0;
+    const ask = async () => {
+      assert.deepEqual(await get(`${url}abc`, agent), { status: 201, body: "/abc" });
+      answered++;
+    };
+    await ask();
+    await served.until(() => count("request") === 1);
+    process.kill(started()[0], "SIGKILL");
+    await served.until(() => started().length === 3);
+    const ended = served.events.find(({ event }) => event === "worker-ended");
+    assert.deepEqual([ended?.["pid"], ended?.["signal"]], [started()[0], "SIGKILL"]);
+    // Requests go on without a pause, over connections that stay open, while all workers are replaced.
+    let isReloading = true;
+    const clients = Array.from({ length: 4 }, async () => {
+      while (isReloading) await ask();
+    });
+    served.signal("SIGHUP");
+    await served.until(() => count("reloaded") === 1);
+    // A file that is no component leaves the old workers in place.
+    writeFileSync(join(home, "http.wat"), "(module)");
+    await served.until(() => count("reloaded") === 2);
+    isReloading = false;
+    await Promise.all(clients);
+    assert.deepEqual(served.events.filter(({ event }) => event === "reloaded").map(({ ok }) => ok), [true, false]);
+    assert.match(served.err, /http\.wat: not a component/);
+    assert.equal((await get(`${operators}readyz`)).status, 200);
+    const { status, body } = await get(`${operators}metrics`);
+    assert.equal(status, 200);
+    const sample = (series: string) =>
+      Number(body.split("\n").find((line) => line.startsWith(`${series} `))?.split(" ")[1]);
+    assert.equal(sample("waft_workers"), 2);
+    assert.equal(sample("waft_worker_restarts_total"), 1);
+    assert.equal(sample('waft_reloads_total{result="success"}'), 1);
+    // The killed worker may not have told about the first request.
+    const counted = sample('waft_http_requests_total{method="GET",status="201"}');
+    assert.ok(counted === answered || counted === answered - 1, `${counted} of ${answered}`);
+    agent.destroy();
+    served.signal("SIGTERM");
+    assert.equal(await served.ended, 0, served.err);
+    assert.equal(count("request"), answered);
+    assert.equal(served.events.at(-1)?.["event"], "stopped");
+  });
+});
+
 Deno.test("mistakes of waft serve are one line, before anything listens", async () => {
   await inHome(async (home) => {
     writeFileSync(join(home, "module.wat"), "(module)");
@@ -159,6 +217,11 @@ Deno.test("mistakes of waft serve are one line, before anything listens", async 
       [["--addr", "8080", HTTP], 2, /--addr takes ADDRESS:PORT, not "8080"/],
       [["--addr", "127.0.0.1:65536", HTTP], 2, /--addr takes/],
       [["--concurrent", "0", HTTP], 2, /--concurrent takes a number/],
+      [["--workers", "0", HTTP], 2, /--workers takes auto or a number from 1 to 1024, not "0"/],
+      [["--workers", "1", "missing.wasm"], 1, /^waft: missing\.wasm: [^\n]+\n$/],
+      [["--admin", "8081", HTTP], 2, /--admin takes ADDRESS:PORT, not "8081"/],
+      [["--graceful-timeout", "soon", HTTP], 2, /--graceful-timeout takes milliseconds/],
+      [["--json", "--access-log", HTTP], 2, /--json and --access-log exclude each other/],
       [["--net", "*", HTTP], 1, /"\*" is not HOST or HOST:PORT/],
       [["--timeout", "soon", HTTP], 2, /--timeout takes milliseconds, or a number with ms, s, m or h/],
     ];

@@ -61,6 +61,7 @@ const OPTION_VALUES: { readonly [option: string]: ValueKind } = {
   "--unknown-imports": words("trap"),
   "--wasi": words("all", "none"),
   "--wit": FILES,
+  "--workers": words("auto"),
 };
 
 /** By command: its first argument. */

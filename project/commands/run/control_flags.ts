@@ -103,7 +103,7 @@ const TIME_UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: 60_000
 const MAX_MS = 366 * 24 * TIME_UNITS.h;
 
 /** Parses `1500`, in milliseconds, or a number with a unit, such as `1.5s`. Throws UsageError. */
-function milliseconds(flag: string, text: string): number {
+export function milliseconds(flag: string, text: string): number {
   const value = withUnit(text, TIME_UNITS) ?? NaN;
   if (Number.isNaN(value)) {
     throw new UsageError(`${flag} takes milliseconds, or a number with ms, s, m or h, such as 5s, not "${text}"`);

@@ -1,25 +1,43 @@
 /**
  * `waft serve FILE`: answers HTTP requests with a component that exports wasi:http/incoming-handler, until SIGINT or
- * SIGTERM; a second signal ends at once. With `--json` every event is a line of JSON on standard output.
+ * SIGTERM; a second signal ends at once. With `--workers`, this process starts others with its own command line, which
+ * share the address. The forms of the log are in serve_log.ts.
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { exitProcess, writeText } from "@waft/engine/internal/host/process";
+import { exitProcess } from "@waft/engine/internal/host/process";
 import { codeCacheOptions } from "../../base/paths.ts";
 import { absolutePath } from "../../base/system_path.ts";
-import { jsonLine } from "../../base/diagnostic.ts";
-import { FileFailure, oneLine, UsageError } from "../../base/failure.ts";
+import { FileFailure, GuestExit, UsageError } from "../../base/failure.ts";
+import { lateImports } from "../../base/late_import.ts";
 import type { RequestReport } from "@waft/component/internal/http/server";
-import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, runContext } from "./control_flags.ts";
+import type { AdminListener, AdminSource } from "../../ops/run/serve_admin.ts";
+import type { Serving } from "../../ops/run/serve_component.ts";
+import type { WorkerListener, Workers } from "../../ops/run/serve_workers.ts";
+import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, milliseconds, runContext } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "../settings/engine_options.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";
 import { projectGuest } from "./project_guest.ts";
 import { NETWORK_OPTION_ROWS, networkOptions, PROJECT_OPTION_ROWS } from "./run_flags.ts";
+import { commonLog, jsonLog, type ServeLog, textLog } from "./serve_log.ts";
+
+const late = lateImports(import.meta.url);
+const serveWorkers = late<typeof import("../../ops/run/serve_workers.ts")>("../../ops/run/serve_workers.ts");
+const serveWorker = late<typeof import("../../ops/run/serve_worker.ts")>("../../ops/run/serve_worker.ts");
+const serveAdmin = late<typeof import("../../ops/run/serve_admin.ts")>("../../ops/run/serve_admin.ts");
+const serveMetrics = late<typeof import("../../ops/run/serve_metrics.ts")>("../../ops/run/serve_metrics.ts");
+const serveComponent = late<typeof import("../../ops/run/serve_component.ts")>("../../ops/run/serve_component.ts");
+const fileWatch = late<typeof import("../../ops/run/file_watch.ts")>("../../ops/run/file_watch.ts");
 
 interface ServeFlags extends EngineFlags, ControlFlags {
   addr?: string;
   json?: boolean;
+  accessLog?: boolean;
   concurrent?: string;
+  workers?: string;
+  watch?: boolean;
+  admin?: string;
+  gracefulTimeout?: string;
   dir: string[];
   env: string[];
   net: string[];
@@ -33,13 +51,22 @@ const DEFAULT_TIMEOUT_MS = "30000";
 const DEFAULT_CONCURRENT = 64;
 /** Requests that wait, for each that is handled. */
 const WAITING_FACTOR = 16;
+const MAX_WORKERS = 1024;
 
 const OPTION_ROWS: readonly OptionRow[] = [
   {
     flags: "--addr <address:port>",
     description: `Address to listen on (default: ${DEFAULT_ADDRESS}; port 0: any free)`,
   },
+  { flags: "--workers <n>", description: "Worker processes that share the address: auto, or a number" },
+  { flags: "--watch", description: "Replace the workers when the file changes (with --workers 1, if not given)" },
+  { flags: "--admin <address:port>", description: "Address for /healthz, /readyz and /metrics (Prometheus text)" },
+  {
+    flags: "--graceful-timeout <time>",
+    description: "Time for requests in progress when the server stops (default: that of --timeout)",
+  },
   { flags: "--json", description: "Write a line of JSON to standard output for every event" },
+  { flags: "--access-log", description: "Write a line in the Common Log Format to standard output for every request" },
   {
     flags: "--concurrent <n>",
     description: `Requests handled at once, each by its own instance (default: ${DEFAULT_CONCURRENT})`,
@@ -65,97 +92,221 @@ export function addCommand(program: Command): void {
   addOptions(command, OPTION_ROWS).action(async (file: string, flags: ServeFlags) => await serve(file, flags));
 }
 
-async function serve(file: string, flags: ServeFlags): Promise<void> {
+/** The values of the options that are parsed before anything is loaded. */
+interface ServeSettings {
+  readonly file: string;
+  readonly flags: ServeFlags;
+  readonly address: Address;
+  readonly admin: Address | undefined;
+  readonly concurrent: number;
+  readonly gracefulMs: number;
+  readonly log: ServeLog;
+}
+
+interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function serve(file: string, given: ServeFlags): Promise<void> {
   // Installed before anything slow, so that no signal arrives without a handler.
   const signals = watchSignals();
-  const limited = { ...flags, timeout: flags.timeout ?? DEFAULT_TIMEOUT_MS };
-  const concurrent = concurrency(flags.concurrent);
+  const flags = { ...given, timeout: given.timeout ?? DEFAULT_TIMEOUT_MS };
   // Mistakes in the limits are reported now, not with the first request.
-  runContext(limited);
-  const { host, port } = addressOf(flags.addr ?? DEFAULT_ADDRESS);
-  const log = flags.json === true ? jsonLog : textLog;
-  const { engine, ...guest } = await projectGuest(flags);
-  const { serveComponent } = await import("../../ops/run/serve_component.ts");
-  const serving = await serveComponent(file, {
-    engine: {
-      ...controlledEngine(engine, limited),
-      ...(flags.cache ? { cache: { ...codeCacheOptions(), label: absolutePath(file) } } : {}),
-    },
-    host,
-    port,
-    limits: { concurrent, waiting: concurrent * WAITING_FACTOR },
-    context: () => runContext(limited),
-    network: networkOptions({ net: flags.net, listen: [] }),
-    ...guest,
-    onRequest: (report) => log("request", report),
-  }).catch((error: unknown) => {
-    if (isAddressError(error)) throw new FileFailure(`${host}:${port}`, error);
-    throw error;
+  runContext(flags);
+  const settings: ServeSettings = {
+    file,
+    flags,
+    address: addressOf("--addr", flags.addr ?? DEFAULT_ADDRESS),
+    admin: flags.admin === undefined ? undefined : addressOf("--admin", flags.admin),
+    concurrent: wholeNumber("--concurrent", flags.concurrent, 99_999) ?? DEFAULT_CONCURRENT,
+    gracefulMs: milliseconds("--graceful-timeout", flags.gracefulTimeout ?? flags.timeout),
+    log: logOf(flags),
+  };
+  const workers = await workerCount(flags);
+  if (workers === undefined) return await serveAlone(settings, signals);
+  if ((await import("node:cluster")).default.isPrimary) return await superviseWorkers(settings, workers, signals);
+  await serveAsWorker(settings);
+}
+
+/** Serves in this process. */
+async function serveAlone(settings: ServeSettings, signals: Signals): Promise<void> {
+  const { admin, log, gracefulMs } = settings;
+  const metrics = admin === undefined ? undefined : new (await serveMetrics()).ServeMetrics();
+  const serving = await startServing(settings, (report) => {
+    metrics?.record(report);
+    log("request", report);
   });
-  log("listening", { url: serving.url });
+  let isReady = true;
+  const operators = metrics === undefined ? undefined : await listenForOperators(settings, {
+    isReady: () => isReady,
+    samples: async () => ({
+      ...metrics.samples(serving.load, serving.instances),
+      ...(await serveMetrics()).buildSamples(),
+    }),
+  });
+  log("listening", { url: serving.url, ...(operators === undefined ? {} : { admin: operators.url }) });
   await signals.first;
+  isReady = false;
   const ended = signals.second.then(() => exitProcess(EXIT_SIGNAL));
-  log("stopping", { active: serving.active });
-  await Promise.race([serving.stop(), ended]);
+  log("stopping", { active: serving.load.handling + serving.load.queued });
+  await Promise.race([serving.stop(), after(gracefulMs), ended]);
+  operators?.close();
   log("stopped", {});
+  exitProcess(0);
+}
+
+/** Starts worker processes, and replaces and stops them on signals. */
+async function superviseWorkers(settings: ServeSettings, count: number, signals: Signals): Promise<void> {
+  const { file, flags, address, gracefulMs, log } = settings;
+  const { Workers, WorkerStartError } = await serveWorkers();
+  const listener: WorkerListener = {
+    started: (pid) => log("worker-started", { pid }),
+    ended: (end) => log("worker-ended", end),
+    reloaded: (ok) => log("reloaded", { ok }),
+  };
+  const addressArguments = (host: string, port: number) => ["--addr", addressText({ host, port })];
+  const options = { count, ...address, addressArguments, gracefulMs, listener };
+  const workers = await atAddress(address, () => Workers.start(options)).catch((error: unknown) => {
+    // The worker has reported the reason.
+    throw error instanceof WorkerStartError ? new GuestExit(error.status) : error;
+  });
+  const operators = await operatorsOf(settings, workers);
+  log("listening", { url: workers.url, ...(operators === undefined ? {} : { admin: operators.url }) });
+  const reload = (reason: "SIGHUP" | "file") => {
+    log("reloading", { reason });
+    void workers.reload();
+  };
+  process.on("SIGHUP", () => reload("SIGHUP"));
+  if (flags.watch === true) (await fileWatch()).watchFile(file, () => reload("file"));
+  await signals.first;
+  log("stopping", { active: workers.active });
+  void signals.second.then(() => {
+    workers.kill();
+    exitProcess(EXIT_SIGNAL);
+  });
+  await workers.stop();
+  operators?.close();
+  log("stopped", {});
+  exitProcess(0);
+}
+
+async function operatorsOf(settings: ServeSettings, workers: Workers): Promise<AdminListener | undefined> {
+  if (settings.admin === undefined) return undefined;
+  try {
+    return await listenForOperators(settings, { isReady: () => workers.isReady, samples: () => workers.samples() });
+  } catch (error) {
+    workers.kill();
+    throw error;
+  }
+}
+
+/** Serves in a worker process; signals of the terminal are the primary's. */
+async function serveAsWorker(settings: ServeSettings): Promise<void> {
+  const { log } = settings;
+  process.on("SIGHUP", () => {});
+  // Threads of Deno would take themselves for workers.
+  delete process.env["NODE_UNIQUE_ID"];
+  const metrics = new (await serveMetrics()).ServeMetrics();
+  const serving = await startServing(settings, (report) => {
+    metrics.record(report);
+    log("request", report);
+  });
+  await (await serveWorker()).runWorker(serving, () => metrics.samples(serving.load, serving.instances));
+  exitProcess(0);
+}
+
+/** Compiles the component, and listens. */
+async function startServing(
+  { file, flags, address, concurrent }: ServeSettings,
+  onRequest: (report: RequestReport) => void,
+): Promise<Serving> {
+  const { engine, ...guest } = await projectGuest(flags);
+  const { serveComponent: start } = await serveComponent();
+  return await atAddress(address, () =>
+    start(file, {
+      engine: {
+        ...controlledEngine(engine, flags),
+        ...(flags.cache ? { cache: { ...codeCacheOptions(), label: absolutePath(file) } } : {}),
+      },
+      ...address,
+      limits: { concurrent, waiting: concurrent * WAITING_FACTOR },
+      context: () => runContext(flags),
+      network: networkOptions({ net: flags.net, listen: [] }),
+      ...guest,
+      onRequest,
+    }));
+}
+
+async function listenForOperators({ admin }: ServeSettings, source: AdminSource): Promise<AdminListener | undefined> {
+  if (admin === undefined) return undefined;
+  const { listenForOperators: start } = await serveAdmin();
+  return await atAddress(admin, () => start(admin.host, admin.port, source));
 }
 
 /** The status of a process that SIGINT ends. */
 const EXIT_SIGNAL = 130;
 
+interface Signals {
+  readonly first: Promise<void>;
+  readonly second: Promise<void>;
+}
+
 /** The first and the second signal that ask the process to end. The handlers stay, so that no signal is lost. */
-function watchSignals(): { readonly first: Promise<void>; readonly second: Promise<void> } {
+function watchSignals(): Signals {
   const arrivals: (() => void)[] = [];
   const [first, second] = [0, 1].map(() => new Promise<void>((resolve) => arrivals.push(resolve)));
   for (const signal of ["SIGINT", "SIGTERM"] as const) process.on(signal, () => arrivals.shift()?.());
   return { first, second };
 }
 
+function after(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
+function addressText({ host, port }: Address): string {
+  return `${host.includes(":") ? `[${host}]` : host}:${port}`;
+}
+
+/** Names the address in the error of an action that cannot listen on it. */
+async function atAddress<T>(address: Address, action: () => Promise<T>): Promise<T> {
+  try {
+    return await action();
+  } catch (error) {
+    if (isAddressError(error)) throw new FileFailure(addressText(address), error);
+    throw error;
+  }
+}
+
 function isAddressError(error: unknown): error is Error {
   return error instanceof Error && "code" in error && /^EA|^ENOTFOUND/.test(String(error.code));
 }
 
-function concurrency(text: string | undefined): number {
-  if (text === undefined) return DEFAULT_CONCURRENT;
+/** The number of workers; undefined: requests are answered by this process. */
+async function workerCount({ workers, watch }: ServeFlags): Promise<number | undefined> {
+  if (workers === "auto") return (await import("node:os")).availableParallelism();
+  return wholeNumber("--workers", workers, MAX_WORKERS, "auto or ") ?? (watch === true ? 1 : undefined);
+}
+
+/** Parses a number from 1 to `most`. Throws UsageError. */
+function wholeNumber(flag: string, text: string | undefined, most: number, otherwise = ""): number | undefined {
+  if (text === undefined) return undefined;
   const value = /^\d{1,5}$/.test(text) ? Number(text) : 0;
-  if (value < 1) throw new UsageError(`--concurrent takes a number from 1 to 99999, not "${text}"`);
+  if (value < 1 || value > most) {
+    throw new UsageError(`${flag} takes ${otherwise}a number from 1 to ${most}, not "${text}"`);
+  }
   return value;
 }
 
-function addressOf(text: string): { host: string; port: number } {
+function addressOf(flag: string, text: string): Address {
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([^:[\]]+)):(\d{1,5})$/.exec(text);
   const port = Number(match?.[3]);
-  if (match === null || port > 65_535) throw new UsageError(`--addr takes ADDRESS:PORT, not "${text}"`);
+  if (match === null || port > 65_535) throw new UsageError(`${flag} takes ADDRESS:PORT, not "${text}"`);
   return { host: match[1] ?? match[2], port };
 }
 
-type Events = {
-  listening: { url: string };
-  request: RequestReport;
-  stopping: { active: number };
-  stopped: Record<never, never>;
-};
-
-type Log = <Name extends keyof Events>(event: Name, data: Events[Name]) => void;
-
-/** The text of an error, on one line. */
-function errorText(error: unknown): string {
-  const { message, detail } = error as { message?: unknown; detail?: unknown };
-  const text = error instanceof Error ? String(message) : String(error);
-  return oneLine(typeof detail === "string" && !text.includes(detail) ? `${text}: ${detail}` : text);
+function logOf({ json, accessLog }: ServeFlags): ServeLog {
+  if (json === true && accessLog === true) throw new UsageError("--json and --access-log exclude each other");
+  if (json === true) return jsonLog;
+  return accessLog === true ? commonLog : textLog;
 }
-
-const jsonLog: Log = (event, data) => {
-  const error = "error" in data && data.error !== undefined ? { error: errorText(data.error) } : {};
-  const milliseconds = "milliseconds" in data ? { milliseconds: Math.round(data.milliseconds * 1000) / 1000 } : {};
-  writeText(1, `${jsonLine({ time: new Date().toISOString(), event, ...data, ...milliseconds, ...error })}\n`);
-};
-
-const textLog: Log = (event, data) => {
-  if ("url" in data) writeText(2, `Listening on ${data.url}\n`);
-  if ("active" in data) writeText(2, `Stopping; requests in progress: ${data.active}\n`);
-  if ("error" in data && data.error !== undefined) {
-    const { method, path, status, error } = data;
-    writeText(2, `waft: ${event} ${oneLine(`${method} ${path}`)}: status ${status}: ${errorText(error)}\n`);
-  }
-};

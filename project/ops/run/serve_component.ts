@@ -5,7 +5,7 @@
  */
 import { closeSync, openSync } from "node:fs";
 import { devNull } from "node:os";
-import { type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
+import { Budget, type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
 import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
 import { httpInterfaces } from "@waft/component/internal/http";
 import {
@@ -13,6 +13,7 @@ import {
   handlerProblem,
   type RequestReport,
   type ServerLimits,
+  type ServerLoad,
 } from "@waft/component/internal/http/server";
 import { ComponentWasi, type NetworkOptions } from "@waft/component/wasi";
 import { FileFailure } from "../../base/failure.ts";
@@ -21,6 +22,7 @@ import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../../defin
 import { componentBytes } from "../tools/component_bytes.ts";
 import { readInput } from "../tools/read_input.ts";
 import { inFile, programArguments } from "./run_module.ts";
+import type { InstanceLoad } from "./serve_metrics.ts";
 
 /** Options of the server. */
 export interface ServeOptions {
@@ -45,14 +47,19 @@ export interface Serving {
   readonly url: string;
   /** The number of requests in progress. */
   readonly active: number;
+  /** The load of this moment. */
+  readonly load: ServerLoad;
+  readonly instances: InstanceLoad;
   /** Accepts nothing more, waits for the requests in progress, and releases everything. */
   stop(): Promise<void>;
+  /** The same, but clients have `idleMs` to close their connections, so that none loses a request. */
+  drain(idleMs: number): Promise<void>;
 }
 
 /** Starts to serve. Throws FileFailure for a file that cannot serve; rejects if the address is not available. */
 export async function serveComponent(file: string, options: ServeOptions): Promise<Serving> {
   const component = await compileFile(file, options.engine);
-  const { network, preopens, wasiGroups, limits, context, onRequest } = options;
+  const { network, preopens, wasiGroups, limits, onRequest } = options;
   const protect = preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   // The guest's standard output goes to the log of the process, which is its standard error.
   const input = openSync(devNull, "r");
@@ -62,9 +69,13 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     ...narrowedStreams(stdio, wasiGroups),
   };
   const wasi = inFile(file, () => new ComponentWasi({ ...inputs, network, waitInEventLoop: true, ...protect }));
+  const isMetered = options.context().fuel !== undefined;
+  const budget = new Budget(isMetered ? { fuel: UNLIMITED_FUEL } : {});
+  // The budget of a call pays for its fuel, that of an instantiation for memory.
+  const context = isMetered ? () => ({ ...options.context(), budget }) : options.context;
   const pool = component.pool({
     size: limits.concurrent,
-    context: { deadline: INSTANTIATION_MS },
+    context: { deadline: INSTANTIATION_MS, budget },
     imports: { ...narrowedInterfaces(wasi.imports, wasiGroups), ...httpInterfaces(wasi) },
   });
   const close = () => {
@@ -76,14 +87,31 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     inFile(file, () => requireHandler(pool));
     const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
     const { address, port, family } = await server.listen(options.host, options.port);
+    let ending: Promise<void> | undefined;
     return {
       url: `http://${family === "IPv6" ? `[${address}]` : address}:${port}/`,
       get active() {
         return server.active;
       },
-      stop: async () => {
-        await server.stop();
-        close();
+      get load() {
+        return server.load;
+      },
+      get instances() {
+        return {
+          idle: pool.idle,
+          taken: pool.taken,
+          memoryBytes: budget.usedBytes,
+          fuelUsed: isMetered ? UNLIMITED_FUEL - Number(budget.fuel) : undefined,
+        };
+      },
+      stop: () => {
+        ending ??= server.stop().finally(close);
+        return ending;
+      },
+      drain: async (idleMs) => {
+        await server.drain(idleMs);
+        ending ??= Promise.resolve(close());
+        await ending;
       },
     };
   } catch (error) {
@@ -91,6 +119,9 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     throw error;
   }
 }
+
+/** The fuel of a budget that counts it and limits nothing: the largest integer that numbers have exactly. */
+const UNLIMITED_FUEL = Number.MAX_SAFE_INTEGER;
 
 /** The time that the start functions of an instance may take, in milliseconds. */
 const INSTANTIATION_MS = 60_000;
