@@ -115,6 +115,20 @@ function runFib(label: string, command: string, args: string[], cwd: string, ans
   run(label, command, args, cwd, { lines: 1, last: answer });
 }
 
+/** `npm create waft` in a new folder, with a template whose program is a module, which the command then runs. */
+function checkCreate(project: string): void {
+  const bin = join(project, "node_modules/.bin/create-waft");
+  run("create-waft", bin, ["created", "--template", "c"], project, {
+    last: "next: make, then make run, then make test",
+  });
+  const refused = ["created", "--template", "c"];
+  const { status, stderr } = spawnSync(bin, refused, { cwd: project, encoding: "utf8" });
+  if (status === 0 || !stderr.includes("exists already")) {
+    failures++;
+    console.log(`FAILED create-waft in a folder with a project: status ${status}, ${stderr}`);
+  }
+}
+
 /** Every line of a failed step that reports a failure, each with the lines after it; the last lines if none does. */
 function failedLines(lines: readonly string[]): string[] {
   const starts = lines.flatMap((line, i) => line.startsWith("FAILED") ? [i] : []);
@@ -384,6 +398,7 @@ async function testHosts(
 ): Promise<void> {
   runFib("npx waft run", "npx", ["waft", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
   runFib("npx @waft/cli run", "npx", ["@waft/cli", "run", join(ROOT, "examples/fib.wat"), "10"], project, "55");
+  checkCreate(project);
   if (!isPart && !options.lockfiles) checkTypes(project);
   placeTests(project);
   const tests = selectedTests();

@@ -15,6 +15,7 @@ import { fileURLToPath } from "node:url";
 import { endProgress, startBlocking } from "../../project/base/progress.ts";
 import { writeArchive } from "../../project/packages/archive.ts";
 import { NATIVE_TARGETS } from "./build_native_kernel.ts";
+import { createWaftFiles } from "./create_waft.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
 import { bundleModules } from "./npm_chunks.ts";
 import { type Files, finishModules, lockedVersions, missingExports, readPack } from "./npm_package.ts";
@@ -208,7 +209,8 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
 }
 
 /**
- * Builds the packages of a copy of a tree into `out`; returns the paths of the archives: engine, components, command.
+ * Builds the packages of a copy of a tree into `out`; returns the paths of the archives: engine, components, command,
+ * create-waft.
  * `begin` is called with the name of each step. `kept` lists modules of the engine that keep their paths besides the
  * exported ones: for tests.
  */
@@ -225,13 +227,19 @@ export async function buildNpm(
   const scratch = mkdtempSync(join(tmpdir(), "waft-npm-"));
   try {
     const paths: string[] = [];
-    for (const row of PACKAGES) {
-      begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
-      const files = await buildPackage(row, version, join(scratch, String(paths.length)), tree, kept);
+    const write = (files: Files): void => {
       const { name, version: built } = manifestOf(files);
       const path = join(out, `${name.replace("@", "").replace("/", "-")}-${built}.tgz`);
       writeFileSync(path, writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes]))));
       paths.push(path);
+    };
+    for (const row of PACKAGES) {
+      begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
+      const files = await buildPackage(row, version, join(scratch, String(paths.length)), tree, kept);
+      write(files);
+      if (row.folder === ".") {
+        write(createWaftFiles(manifestOf(files).version, ENGINES, readFileSync(join(tree, "LICENSE"))));
+      }
     }
     return paths;
   } finally {
