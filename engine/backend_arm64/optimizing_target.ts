@@ -16,7 +16,7 @@ if (RECORD.CONTEXT !== RECORD.CODE + 8) throw new Error("The first two fields of
 if (INSTRUCTION_ROWS.length >= PSEUDO_BASE) throw new Error("Too many instruction rows");
 
 const PARTS: FunctionBackendParts<Arm64Selection, { emitter: Arm64Emitter; emission: Emission }> = {
-  elideKey: "frame-elide-reghomed",
+  elideKey: ARM64.elideKey,
   newLowering: () => new Arm64Selection(),
   select: selectFunction,
   newEmission: () => ({ emitter: new Arm64Emitter(), emission: new Emission() }),

@@ -58,6 +58,7 @@ const STORE = new StubStore(STUBS, FILLER);
 export const ARM64: Target = {
   name: "arm64",
   filler: FILLER,
+  elideKey: "frame-elide-reghomed",
   registers: registerFile,
   emitStubs: STORE.emitter(emitImageStubs),
   emitEntryThunk: STORE.thunk("entry", emitEntryThunk),

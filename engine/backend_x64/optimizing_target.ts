@@ -14,7 +14,7 @@ import { ROW_COUNT } from "./instructions.ts";
 if (ROW_COUNT >= PSEUDO_BASE) throw new Error("Too many instruction rows");
 
 const PARTS: FunctionBackendParts<X64Selection, { emitter: X64Emitter; emission: Emission }> = {
-  elideKey: "frame-elide",
+  elideKey: X64.elideKey,
   newLowering: () => new X64Selection(),
   select: selectFunction,
   newEmission: () => ({ emitter: new X64Emitter(), emission: new Emission() }),

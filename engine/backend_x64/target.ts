@@ -65,6 +65,7 @@ const STORE = new StubStore(STUBS, FILLER);
 export const X64: Target = {
   name: "x64",
   filler: FILLER,
+  elideKey: "frame-elide",
   registers: registerFile,
   emitStubs: STORE.emitter(emitImageStubs),
   emitEntryThunk: STORE.thunk("entry", emitEntryThunk),

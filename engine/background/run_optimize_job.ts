@@ -11,6 +11,7 @@ import {
   compileLoopEntry,
   compileModule,
   type LoopEntryCode,
+  prepareAnalysis,
 } from "../compile/compile.ts";
 import { publishCode } from "../host/memory/code_arena.ts";
 import { currentHost } from "../host/current.ts";
@@ -18,6 +19,9 @@ import { resolvePolls } from "../link/image.ts";
 import type { Module } from "../wasm/module.ts";
 import { changeState, JOB, type OptimizeJob, type OutputText, WORD } from "./optimize_job.ts";
 import { Output } from "../parallel/output.ts";
+import { portableCompiler } from "../portable/portable_form.ts";
+
+await prepareAnalysis();
 
 /** Milliseconds after which a worker no longer waits for an address: its requester is gone. */
 const PATIENCE_MS = 60_000;
@@ -57,8 +61,10 @@ function writeCode(output: Output, state: Int32Array, code: Uint8Array): void {
 
 function compileJob({ options, cpu, loop, batch }: OptimizeJob, module: Module, target: Target) {
   const all = { ...options, target, cpu: new Set(cpu) };
-  if (batch !== undefined) return compileBatch(module, all, batch.wanted, batch.mostBytes);
-  return loop === undefined ? compileModule(module, all) : compileLoopEntry(module, all, loop);
+  if (loop !== undefined) return compileLoopEntry(module, all, loop);
+  // The requester has compiled the module with the baseline tier, so its bodies are valid.
+  const fast = { ...all, source: portableCompiler() };
+  return batch === undefined ? compileModule(module, fast) : compileBatch(module, fast, batch.wanted, batch.mostBytes);
 }
 
 function writeDescription(

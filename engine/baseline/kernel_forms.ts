@@ -7,6 +7,7 @@ import { fromBase64 } from "../base/base64.ts";
 import { hasAddressSpace } from "../host/memory/address_space.ts";
 import { hostArchitecture } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
+import { HOST_WEB_ASSEMBLY, type HostWebAssembly, MEMORY_ROOM, unlessRefused } from "../host/host_webassembly.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
@@ -70,11 +71,6 @@ function freeKernel(kernel: Kernel): void {
 }
 
 const PAGE = 65_536;
-/**
- * Unused address space in bytes that the process must have before a kernel is created. Hosts reserve up to 10 GiB for a
- * WebAssembly memory, or 4 GiB if that fails, and the program would then lack that space.
- */
-const KERNEL_ROOM = 16 * 2 ** 30;
 /** Maximum size in bytes of a kernel memory that is kept for reuse: the pages of a kept memory stay resident. */
 const KEPT_BYTES = layout.MODULE + (4 << 20);
 
@@ -113,30 +109,6 @@ await NATIVES[hostArchitecture()].load();
 const NATIVE: NativeKernel | undefined = NATIVES[hostArchitecture()].get().NATIVE;
 await (NATIVE === undefined ? KERNELS[hostArchitecture()].load() : KERNELS[hostArchitecture()].prepare());
 
-type HostWebAssembly = Pick<typeof WebAssembly, "Module" | "Instance" | "Memory">;
-
-/**
- * The host's WebAssembly; undefined if the host has none, or if another implementation, possibly this engine, has
- * replaced it. It is captured now because the drop-in replaces the global object later.
- */
-const HOST_WEB_ASSEMBLY = nativeWebAssembly();
-
-function nativeWebAssembly(): HostWebAssembly | undefined {
-  if (typeof WebAssembly !== "object") return undefined;
-  const { Module, Instance, Memory } = WebAssembly;
-  const isNative = Function.prototype.toString.call(Module).includes("[native code]");
-  return isNative ? { Module, Instance, Memory } : undefined;
-}
-
-/** The result of `make`; undefined if the host refuses. */
-function unlessRefused<T>(make: () => T): T | undefined {
-  try {
-    return make();
-  } catch {
-    return undefined;
-  }
-}
-
 /** The kernel for `target`, compiled by the host; undefined if compilation fails. */
 function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
   return unlessRefused(() => new Module(fromBase64(KERNELS[target].get().KERNEL)));
@@ -144,7 +116,7 @@ function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssem
 
 /** An instance of the kernel; undefined if the address space or the memory is not available. */
 function hostKernel({ Memory, Instance }: HostWebAssembly, module: WebAssembly.Module): Kernel | undefined {
-  if (!hasAddressSpace(currentHost(), KERNEL_ROOM)) return undefined;
+  if (!hasAddressSpace(currentHost(), MEMORY_ROOM)) return undefined;
   const memory = unlessRefused(() => new Memory({ initial: layout.MODULE / PAGE }));
   if (memory === undefined) return undefined;
   const { exports } = new Instance(module, { env: { memory } });
@@ -254,7 +226,7 @@ class KernelMaker {
   }
 
   #instantiateNative(): Kernel | undefined {
-    if (this.#native === undefined || !hasAddressSpace(currentHost(), KERNEL_ROOM)) return undefined;
+    if (this.#native === undefined || !hasAddressSpace(currentHost(), MEMORY_ROOM)) return undefined;
     return makeNative?.(this.#native);
   }
 

@@ -8,7 +8,7 @@ import type { OptimizationName } from "../settings/optimizations.ts";
 import type { CodegenContext } from "./target.ts";
 
 /** How often optimizations applied to the current function. */
-class CodegenCounts {
+export class CodegenCounts {
   affineLea = 0;
   commutedUpdates = 0;
   immediateRotations = 0;

@@ -14,7 +14,7 @@ import type { VCode } from "./vcode.ts";
 
 /** The parts of a function backend: state of selection `L` and of emission `E`, and the functions that use it. */
 export interface FunctionBackendParts<L, E> {
-  /** The key of frames that parts of a function do without. */
+  /** As Target.elideKey. */
   readonly elideKey: OptimizationName;
   newLowering(): L;
   select(lowering: L, f: IrFunction, v: VCode, options: CodegenOptions, code: MachineCode): void;

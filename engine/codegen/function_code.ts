@@ -3,7 +3,7 @@
  * that function. Out: words, and from those the same bytes, sites and relocations, appended to an image at any offset.
  *
  *     defined index · bytes · bytes without constants and tables · frame · relocations · rows of calls · rows of traps
- *     words of the caller's own · { at, kind, target } per relocation · rows · own words · code, up to a whole word
+ *     words of the caller's own · offsets, kinds and targets of relocations · rows · own words · code, in words
  *
  * Invariant: functions that are appended in the order in which one thread compiles them give the image that one thread
  * makes.
@@ -40,10 +40,9 @@ export function writeFunctionCode(
   words[at + 6] = trapRows.length / TRAP_COLUMNS;
   words[at + 7] = own.length;
   at += HEADER_WORDS;
-  for (let k = 0; k < relocations; k++, at += 3) {
-    words[at] = relocAt[k];
-    words[at + 1] = relocKind[k];
-    words[at + 2] = relocTarget[k];
+  for (const column of [relocAt, relocKind, relocTarget]) {
+    words.set(column, at);
+    at += relocations;
   }
   words.set(callRows, at);
   words.set(trapRows, at += callRows.length);
@@ -54,33 +53,55 @@ export function writeFunctionCode(
 
 /** Appends the function at `at` of `words` to the image; returns the words that its writer added. */
 export function appendFunctionCode(code: MachineCode, filler: number, words: Int32Array, at: number): Int32Array {
-  const index = words[at], length = words[at + 1], end = words[at + 2];
-  const relocations = words[at + 4], calls = words[at + 5], traps = words[at + 6], own = words[at + 7];
+  const [index, length, end, frame, relocations, calls, traps, own] = words.subarray(at, at + HEADER_WORDS);
+  at += HEADER_WORDS;
+  const take = (count: number) => words.subarray(at, at += count);
+  const relocAt = take(relocations), relocKind = take(relocations), relocTarget = take(relocations);
+  const callRows = take(calls * CALL_COLUMNS), trapRows = take(traps * TRAP_COLUMNS);
+  const ownWords = take(own);
+  const bytes = new Uint8Array(words.buffer, words.byteOffset + at * 4, length);
+  appendFunction(code, filler, index, { bytes, end, frame, relocAt, relocKind, relocTarget, callRows, trapRows });
+  return ownWords;
+}
+
+/** The code of one function, with offsets from its start. */
+interface FunctionParts {
+  readonly bytes: Uint8Array;
+  /** Offset of the end of its instructions: constants and tables follow. */
+  readonly end: number;
+  /** Frame size in bytes. */
+  readonly frame: number;
+  readonly relocAt: Int32Array;
+  readonly relocKind: Int32Array;
+  readonly relocTarget: Int32Array;
+  readonly callRows: Int32Array;
+  readonly trapRows: Int32Array;
+}
+
+/** Appends the code of defined function `index` to the image. */
+export function appendFunction(code: MachineCode, filler: number, index: number, parts: FunctionParts): void {
+  const { bytes, relocAt, relocKind, relocTarget, callRows, trapRows } = parts;
   alignImage(code, FUNCTION_ALIGNMENT, filler);
-  code.reserve(length);
+  code.reserve(bytes.length);
   const start = code.length;
   code.functionStart[index] = start;
-  code.functionEnd[index] = start + end;
-  code.functionFrame[index] = words[at + 3];
-  at += HEADER_WORDS;
-  for (let k = 0; k < relocations; k++, at += 3) code.addReloc(start + words[at], words[at + 1], words[at + 2]);
-  for (let k = 0; k < calls; k++, at += CALL_COLUMNS) {
-    const landing = words[at + CALL_LANDING];
+  code.functionEnd[index] = start + parts.end;
+  code.functionFrame[index] = parts.frame;
+  for (let k = 0; k < relocAt.length; k++) code.addReloc(start + relocAt[k], relocKind[k], relocTarget[k]);
+  for (let at = 0; at < callRows.length; at += CALL_COLUMNS) {
+    const landing = callRows[at + CALL_LANDING];
     code.addCallSite(
-      start + words[at + CALL_RETURN],
-      words[at + 1],
-      words[at + 2],
-      words[at + 3],
+      start + callRows[at + CALL_RETURN],
+      callRows[at + 1],
+      callRows[at + 2],
+      callRows[at + 3],
       landing < 0 ? landing : start + landing,
-      words[at + 5],
+      callRows[at + 5],
     );
   }
-  for (let k = 0; k < traps; k++, at += TRAP_COLUMNS) {
-    code.addTrapSite(start + words[at], words[at + 1], words[at + 2], words[at + 3], words[at + 4]);
+  for (let at = 0; at < trapRows.length; at += TRAP_COLUMNS) {
+    code.addTrapSite(start + trapRows[at], trapRows[at + 1], trapRows[at + 2], trapRows[at + 3], trapRows[at + 4]);
   }
-  const ownWords = words.subarray(at, at + own);
-  at += own;
-  code.bytes.set(new Uint8Array(words.buffer, words.byteOffset + at * 4, length), start);
-  code.length = start + length;
-  return ownWords;
+  code.bytes.set(bytes, start);
+  code.length = start + bytes.length;
 }

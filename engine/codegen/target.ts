@@ -118,6 +118,8 @@ export interface Target {
   readonly name: "x64" | "arm64";
   /** The byte between functions. */
   readonly filler: number;
+  /** The key of frames that parts of a function do without. */
+  readonly elideKey: OptimizationName;
   /** Registers of functions in a module compiled with or without explicit bounds checks, and fuel. */
   registers(explicitBounds: boolean, fuel?: boolean): RegisterFile;
   /** Appends shared stubs and native builtins; called once, first. */

@@ -7,7 +7,7 @@ import { Allocation } from "../codegen/allocation.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { FunctionBackend, OptimizingTarget } from "../codegen/target.ts";
 import { VCode } from "../codegen/vcode.ts";
-import type { BodyWork } from "./compile_options.ts";
+import type { CompileBody, ModuleWork } from "./compile_options.ts";
 import { Bug } from "../base/errors.ts";
 import { IrFunction } from "../ir/function.ts";
 import { verifyFunction } from "../ir/verify.ts";
@@ -15,20 +15,8 @@ import { carefulSet } from "../settings/optimizations.ts";
 import { optimize, OptimizerWorkspace } from "../optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "../regalloc/allocate.ts";
 import { checkAllocation } from "../regalloc/check_allocation.ts";
-import { countedFunctions, stackRuleOf } from "../translate/counted_functions.ts";
 import { FunctionTranslator } from "../translate/function.ts";
 import { translateLoopEntry } from "../translate/loop_entry.ts";
-import { type EnvOptions, type ModuleEnv, moduleEnv } from "../translate/module_env.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
-import type { ValidModule } from "../validate/valid_module.ts";
-
-/** The state that the bodies of a module share. */
-export type ModuleWork = Pick<BodyWork, "env" | "context" | "options">;
-
-/**
- * Compiles one body into the given code. Returns the inline sites of the body, three words each, or an empty array.
- */
-export type CompileBody = (code: MachineCode, index: number) => number[];
 
 /** State that one compilation reuses from function to function; kept between modules because its columns are large. */
 class Workspace {
@@ -53,21 +41,6 @@ export class BodyCompiler {
 
   constructor(target: OptimizingTarget) {
     this.#target = target;
-  }
-
-  /** The facts about a module that the compilation of its bodies reads. */
-  environment(valid: ValidModule, options: EnvOptions): ModuleEnv {
-    return moduleEnv(valid, options);
-  }
-
-  /** By defined function of `valid`: 1 if it counts the depth of calls in deterministic code. */
-  countedFunctions(valid: ValidModule, rule: StackRule | undefined): Uint8Array {
-    return countedFunctions(valid, rule);
-  }
-
-  /** The rule by which `valid` limits the depth of calls if `rule` is wanted. */
-  stackRuleOf(valid: ValidModule, rule: StackRule): StackRule {
-    return stackRuleOf(valid, rule);
   }
 
   /** Runs `action` with a function that compiles one body of the module. */

@@ -5,8 +5,8 @@
  * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Threads may
  * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
  *
- * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it; on hosts that cannot
- * load it then, when this module is imported.
+ * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it, and so is what it must
+ * know of a module (module_analysis.ts); on hosts that cannot load them then, when this module is imported.
  */
 import { now } from "../host/clocks.ts";
 import { compileBodies } from "../baseline/compile_bodies.ts";
@@ -15,12 +15,12 @@ import { bodyBytes, type KernelOptions } from "../baseline/module_tables.ts";
 import { validateBodies } from "../baseline/validate_bodies.ts";
 import { isKernelTarget, type KernelTarget, withKernel } from "../baseline/kernel_forms.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
-import type { BodyCompiler, CompileBody, ModuleWork } from "./body_compiler.ts";
+import type { BodyCompiler } from "./body_compiler.ts";
 import { alignImage } from "../codegen/align_image.ts";
 import { MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import { type ImageStorage, PlacedCode, StorageExhausted, storageOf } from "../codegen/placed_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
-import type { BodyWork, CompileOptions } from "./compile_options.ts";
+import type { BodyWork, CompileBody, CompileOptions, ModuleWork } from "./compile_options.ts";
 import { UnsupportedError } from "../base/errors.ts";
 import { ALL_FEATURE_ROWS } from "../settings/features.ts";
 import type { GrowingChunk } from "../host/memory/code_arena.ts";
@@ -56,7 +56,20 @@ const BODY_COMPILERS: Readonly<Record<Target["name"], LateModule<{ readonly COMP
   ),
 };
 
+/** What these compilers, and deterministic code, must know of a module. */
+const ANALYSIS: LateModule<typeof import("./module_analysis.ts")> = new LateModule(
+  new URL(`./module_analysis.${SUFFIX}`, import.meta.url),
+  () => import("./module_analysis.ts"),
+);
+
 await prepareBodyCompiler(hostArchitecture());
+await ANALYSIS.prepare();
+
+/** Loads what optimized code needs of a module, for threads that optimize: importing is faster than `require`. */
+export async function prepareAnalysis(): Promise<void> {
+  await ANALYSIS.load();
+}
+
 await prepareRules();
 await prepareCodeReader();
 
@@ -109,9 +122,9 @@ export function compileModule(module: Module, given: CompileOptions): CompiledCo
 }
 
 /** The rule by which `valid` limits the depth of calls. */
-function stackRuleOf(valid: ValidModule, { settings: { deterministic, stack }, target }: CompileOptions): StackRule {
+function stackRuleOf(valid: ValidModule, { settings: { deterministic, stack } }: CompileOptions): StackRule {
   if (!deterministic || stack === "counted") return "counted";
-  return BODY_COMPILERS[target.name].get().COMPILER.stackRuleOf(valid, stack);
+  return ANALYSIS.get().stackRuleOf(valid, stack);
 }
 
 /** Compiles all bodies with the optimizing compiler, for `reason` if the baseline tier does not cover them. */
@@ -175,9 +188,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     interruptible: settings.interruptible || options.polls === true,
     keepsNans: nanCode === "own",
     leftOut,
-    counted: settings.deterministic
-      ? BODY_COMPILERS[name].get().COMPILER.countedFunctions(valid, settings.stack)
-      : undefined,
+    counted: settings.deterministic ? ANALYSIS.get().countedFunctions(valid, settings.stack) : undefined,
     cpu,
     features,
     constants,
@@ -512,8 +523,7 @@ export function compilerState(
   options: CompileOptions,
   summaries?: Summaries,
 ): { env: ModuleEnv; context: CodegenContext } {
-  const { COMPILER } = BODY_COMPILERS[options.target.name].get();
-  const env = COMPILER.environment(valid, {
+  const env = ANALYSIS.get().moduleEnv(valid, {
     ...options.settings,
     unchecked: options.unchecked ?? false,
     optimizations: options.optimizations,
@@ -545,7 +555,14 @@ function codegenContext(shape: ModuleInterface, options: CompileOptions, statist
 
 /** Runs `action` with a function that compiles one body of a module with the optimizing compiler. */
 export function withBodyCompiler(work: ModuleWork, action: (compile: CompileBody) => void): void {
-  BODY_COMPILERS[work.options.target.name].get().COMPILER.use(work, action);
+  const { source, verify, careful, observe, target } = work.options;
+  const use = (action: (compile: CompileBody) => void) => BODY_COMPILERS[target.name].get().COMPILER.use(work, action);
+  if (source === undefined || verify === true || careful !== undefined || observe !== undefined) return use(action);
+  action(source.begin(work, (code, index) => {
+    let sites: number[] = [];
+    use((compile) => sites = compile(code, index));
+    return sites;
+  }));
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

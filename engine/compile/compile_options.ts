@@ -16,6 +16,20 @@ import type { ValidModule } from "../validate/valid_module.ts";
 /** A compiler of function bodies. */
 type Tier = "baseline" | "optimizing";
 
+/** The state that the bodies of a module share. */
+export type ModuleWork = Pick<BodyWork, "env" | "context" | "options">;
+
+/**
+ * Compiles one body into the given code. Returns the inline sites of the body, three words each, or an empty array.
+ */
+export type CompileBody = (code: MachineCode, index: number) => number[];
+
+/** Another form of the optimizing compiler of bodies, with the same results. */
+export interface CodeSource {
+  /** Begins a module, whose bodies are valid; compiles by `otherwise` what is beyond the limits of this form. */
+  begin(work: ModuleWork, otherwise: CompileBody): CompileBody;
+}
+
 export interface CompileOptions {
   target: Target;
   features: FeatureSet;
@@ -63,6 +77,11 @@ export interface CompileOptions {
    * JavaScript never calls. The code is then not serialized.
    */
   lateThunks?: boolean;
+  /**
+   * Compiles the bodies instead of the TypeScript form, unless `verify`, `careful` or `observe` are given, which that
+   * form alone knows. The bodies must be valid: they are not validated.
+   */
+  source?: CodeSource | undefined;
   /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
   observe?: (code: MachineCode) => void;
   /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */

@@ -9,12 +9,13 @@ import { compactBlocks, tidyBlocks } from "./blocks.ts";
 import { ControlFlow } from "./cfg.ts";
 import { coalesceFuel } from "./coalesce_fuel.ts";
 import { removeDeadCode } from "./dead_code.ts";
-import { Gvn, type GvnOptions } from "./gvn.ts";
+import { Gvn } from "./gvn.ts";
 import { placeBlocks } from "./block_placement.ts";
 import { hoistInvariants } from "./licm.ts";
 import { versionLoops } from "./loop_versioning.ts";
 import { MemoryState } from "./memory_state.ts";
 import { removeCanonicalizations } from "./nan_bits.ts";
+import { countPasses, PassCounts, type PassOptions, passOptions } from "./pass_options.ts";
 import { promoteGlobals } from "./promote.ts";
 import { reassociate } from "./reassociation.ts";
 import { threadJumps } from "./jump_threading.ts";
@@ -31,30 +32,6 @@ export class OptimizerWorkspace {
 /** A callback that sees the function after each pass: verification and dumps. */
 export type AfterPass = (pass: string, f: IrFunction) => void;
 
-/** The enabled passes, by key of the `optimizations` setting. */
-export interface PassOptions {
-  readonly gvn: GvnOptions;
-  /** Key v128-const-cache. */
-  readonly hoistConstants: boolean;
-  /** Key loop-precheck. */
-  readonly versionLoops: boolean;
-  /** Key assoc-tree. */
-  readonly chainTrees: boolean;
-  /** Key tree-order. */
-  readonly orderTrees: boolean;
-  /** Key nan-bits. */
-  readonly reduceNans: boolean;
-}
-
-/** How often the passes over one function applied; those of GVN are its own. */
-class PassCounts {
-  hoistedConstants = 0;
-  removedChecks = 0;
-  chained = 0;
-  swapped = 0;
-  removedNans = 0;
-}
-
 /** Runs all passes over `f` in `workspace`. `statistics` counts, by key, how often an optimization applied. */
 export function optimize(
   f: IrFunction,
@@ -64,33 +41,7 @@ export function optimize(
   workspace: OptimizerWorkspace = new OptimizerWorkspace(),
 ): void {
   runPasses(f, passOptions(optimizations), workspace, afterPass);
-  const { gvn, counts } = workspace;
-  statistics.count("simplify", gvn.simplified);
-  statistics.count("store-forward", gvn.forwarded);
-  statistics.count("bounds-facts", gvn.covered);
-  statistics.count("multi-bounds-cert", gvn.coveredByMany);
-  statistics.count("v128-const-cache", counts.hoistedConstants);
-  statistics.count("loop-precheck", counts.removedChecks);
-  statistics.count("assoc-tree", counts.chained);
-  statistics.count("tree-order", counts.swapped);
-  statistics.count("nan-bits", counts.removedNans);
-}
-
-/** The passes that `optimizations` enables. */
-export function passOptions(optimizations: OptimizationSet): PassOptions {
-  return {
-    gvn: {
-      simplify: optimizations.simplify,
-      storeForward: optimizations["store-forward"],
-      boundsFacts: optimizations["bounds-facts"],
-      manyBounds: optimizations["multi-bounds-cert"],
-    },
-    hoistConstants: optimizations["v128-const-cache"],
-    versionLoops: optimizations["loop-precheck"],
-    chainTrees: optimizations["assoc-tree"],
-    orderTrees: optimizations["tree-order"],
-    reduceNans: optimizations["nan-bits"],
-  };
+  countPasses(workspace.counts, statistics);
 }
 
 /** Runs the passes that `options` enables over `f`, and counts in `workspace` how often they applied. */
@@ -111,6 +62,10 @@ export function runPasses(
     compactBlocks(f, flow.scratch);
     flow.computeLoops(f);
   }
+  counts.simplified = gvn.simplified;
+  counts.forwarded = gvn.forwarded;
+  counts.covered = gvn.covered;
+  counts.coveredByMany = gvn.coveredByMany;
   afterPass?.("gvn", f);
   // Dead code before the blocks are simplified: blocks become empty, and merge points lose the parameters that keep
   // empty blocks from being bypassed.

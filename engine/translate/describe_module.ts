@@ -1,9 +1,12 @@
 /**
  * Writes the description of a module for translation (module_description.ts). In: the environment of a valid module.
- * Out: words, and the bytes of the bodies. The bodies are validated once more, for the static types of casts.
+ * Out: words, and the bytes of the bodies. Bodies with casts are validated once more, for the static types of their
+ * operands.
  */
-import { validateBody } from "../validate/code.ts";
+import { doubled } from "../base/columns.ts";
+import { BODY_RULES } from "../validate/late_rules.ts";
 import type { CodeVisitor } from "../validate/visitor.ts";
+import { BODY } from "../wasm/body_flags.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { IS_CAST } from "./frame_actions.ts";
 import type { ModuleEnv } from "./module_env.ts";
@@ -20,15 +23,15 @@ export function describeModule(env: ModuleEnv): ModuleDescription {
   const w = new DescriptionWriter();
   writeFacts(w, env);
   const { funcs, importedFuncCount } = env.valid;
-  const starts = [0], casts = new CastRecorder();
-  const parts = funcs.map(({ body }, k) => {
-    starts.push(starts[k] + body.bytes.length);
-    validateBody(env.valid, importedFuncCount + k, casts);
-    return body.bytes;
-  });
+  const starts = new Int32Array(funcs.length + 1), casts = new CastRecorder();
+  for (const [k, { body: { bytes } }] of funcs.entries()) {
+    starts[k + 1] = starts[k] + bytes.length;
+    if ((env.summaries.flags[k] & BODY.CAST) === 0) continue;
+    BODY_RULES.get().validateBody(env.valid, importedFuncCount + k, casts);
+  }
   w.words(starts).words(casts.at).words(casts.heap).words(casts.isNullable);
   const bodies = new Uint8Array(starts[funcs.length]);
-  parts.forEach((bytes, k) => bodies.set(bytes, starts[k]));
+  for (const [k, { body: { bytes } }] of funcs.entries()) bodies.set(bytes, starts[k]);
   return { words: w.finish(), bodies };
 }
 
@@ -55,17 +58,25 @@ class CastRecorder implements CodeVisitor {
 
 /** Writes words in order. */
 class DescriptionWriter {
-  readonly #words: number[] = [];
+  #words = new Int32Array(1024);
+  #count = 0;
 
   word(value: number | boolean): this {
-    this.#words.push(Number(value));
+    this.#reserve(1);
+    this.#words[this.#count++] = Number(value);
     return this;
   }
 
-  words(values: Iterable<number | boolean> & { readonly length: number }): this {
+  words(values: ArrayLike<number | boolean>): this {
     this.word(values.length);
-    for (const value of values) this.word(value);
+    this.#reserve(values.length);
+    this.#words.set(values as ArrayLike<number>, this.#count);
+    this.#count += values.length;
     return this;
+  }
+
+  #reserve(more: number): void {
+    if (this.#count + more > this.#words.length) this.#words = doubled(this.#words, this.#count + more);
   }
 
   numbers(values: Float64Array): this {
@@ -90,7 +101,7 @@ class DescriptionWriter {
   }
 
   finish(): Int32Array {
-    return Int32Array.from(this.#words);
+    return this.#words.subarray(0, this.#count);
   }
 }
 

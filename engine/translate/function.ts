@@ -11,6 +11,7 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import type { CodeVisitor } from "../validate/visitor.ts";
 import { InstructionTranslator } from "./instructions.ts";
 import type { ModuleEnv } from "./module_env.ts";
+import { countTranslation } from "./module_facts.ts";
 
 /** Translates function bodies, one at a time. */
 export class FunctionTranslator extends InstructionTranslator implements CodeVisitor {
@@ -35,14 +36,8 @@ export class FunctionTranslator extends InstructionTranslator implements CodeVis
 
   /** Adds the optimizations that were applied since the last report to the statistics of `env`. */
   report({ statistics }: ModuleEnv): void {
-    const { counts } = this;
-    statistics.count("inline", counts.inlined);
-    statistics.count("inline-loop-callees", counts.inlinedLoops);
-    statistics.count("inline-callfree", counts.callFree);
-    statistics.count("immutable-table", counts.knownTables);
-    statistics.count("immutable-table-type", counts.untypedTables);
-    statistics.count("immutable-poly-fastpath", counts.ownRecords);
-    counts.reset();
+    countTranslation(this.counts, statistics);
+    this.counts.reset();
   }
 
   visitBody(definedIndex: number): void {

@@ -4,6 +4,7 @@
  * modifies none of them.
  */
 import { RECORD, STRINGS } from "../abi/context_layout.ts";
+import type { Statistics } from "../base/statistics.ts";
 import type { Signature } from "../ir/types.ts";
 
 /** The access path of a global. */
@@ -192,6 +193,16 @@ export class TranslationCounts {
     this.untypedTables = 0;
     this.ownRecords = 0;
   }
+}
+
+/** Adds `counts` to `statistics`. */
+export function countTranslation(counts: TranslationCounts, statistics: Statistics): void {
+  statistics.count("inline", counts.inlined);
+  statistics.count("inline-loop-callees", counts.inlinedLoops);
+  statistics.count("inline-callfree", counts.callFree);
+  statistics.count("immutable-table", counts.knownTables);
+  statistics.count("immutable-table-type", counts.untypedTables);
+  statistics.count("immutable-poly-fastpath", counts.ownRecords);
 }
 
 /** Context offset of the record of function `index`: the embedded copy of an import, or the function's own. */

@@ -11,6 +11,7 @@ import type { ValidModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
 import { readValType } from "../wasm/type_reader.ts";
+import { IS_CAST } from "./frame_actions.ts";
 import type { BodyFacts } from "./module_facts.ts";
 
 export interface Summaries extends BodyFacts {
@@ -45,6 +46,7 @@ for (const row of OPCODES) {
   if (/call/.test(mnemonic) && mnemonic !== "call") bits |= BODY.RETURNING_CALL;
   if (/^(try|catch|delegate|rethrow)/.test(mnemonic)) bits |= BODY.EXCEPTIONS;
   if (mnemonic === "rethrow") bits |= BODY.RETHROW;
+  if (IS_CAST[id] !== 0) bits |= BODY.CAST;
   BITS[id] = bits;
   if (bits !== 0) ACTION[id] = FLAG_ONLY;
 }

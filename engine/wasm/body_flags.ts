@@ -3,7 +3,7 @@
  */
 /**
  * Properties of a body: bits of Summaries.flags (summaries.ts). RETURNING_CALL: a call that is not followed by
- * `unreachable`.
+ * `unreachable`. CAST: a test or cast whose operand has a static type (frame_actions.ts).
  */
 export const BODY = {
   LOOP: 1,
@@ -12,4 +12,5 @@ export const BODY = {
   EXCEPTIONS: 8,
   RETHROW: 16,
   RETURNING_CALL: 32,
+  CAST: 64,
 } as const;

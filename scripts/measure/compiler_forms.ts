@@ -24,7 +24,9 @@ import { IrFunction } from "../../engine/ir/function.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
-import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
+import { passOptions } from "../../engine/optimize/pass_options.ts";
+import { optimize, OptimizerWorkspace } from "../../engine/optimize/passes.ts";
+import { passBits } from "../../engine/portable/compiler_interface.ts";
 import { allocateRegisters, AllocatorWorkspace } from "../../engine/regalloc/allocate.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
@@ -36,7 +38,7 @@ import { AllocatorModule } from "../generate/portable/allocator_module.ts";
 import { BackendModule } from "../generate/portable/backend_module.ts";
 import { buildCompiler, portableSubset } from "../generate/portable/build_compiler.ts";
 import { compilerExports } from "../generate/portable/compiler_forms.ts";
-import { OptimizerModule, optionBits } from "../generate/portable/optimizer_module.ts";
+import { OptimizerModule } from "../generate/portable/optimizer_module.ts";
 import { TranslatorModule } from "../generate/portable/translator_module.ts";
 import { progress, readTaskLine } from "../task_options.ts";
 
@@ -150,7 +152,7 @@ async function compilerOf(form: Form): Promise<(env: ModuleEnv) => number> {
   }
   const exports = compilerExports(form, await buildCompiler(await portableSubset()), () => {});
   const translator = new TranslatorModule(exports), backend = new BackendModule(exports);
-  const allocator = new AllocatorModule(exports), passes = optionBits(passOptions(optimizations));
+  const allocator = new AllocatorModule(exports), passes = passBits(passOptions(optimizations));
   return (env) => {
     const context = contextOf(env), code = codeAfterStubs(context);
     exports.reset();
@@ -168,7 +170,7 @@ async function optimizerOf(form: Form): Promise<(f: IrFunction) => number> {
     return (f) => timeOf(() => optimize(f, optimizations, new Statistics(), undefined, workspace));
   }
   const optimizer = new OptimizerModule(compilerExports(form, await buildCompiler(await portableSubset()), () => {}));
-  const bits = optionBits(passOptions(optimizations));
+  const bits = passBits(passOptions(optimizations));
   return (f) => {
     optimizer.load(f);
     return timeOf(() => optimizer.run(bits));

@@ -41,6 +41,7 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "target_x64", roots: ["backend_x64/target.js"] },
   { name: "target_arm64", roots: ["backend_arm64/target.js"] },
   { name: "rules", roots: ["validate/constant_rules.js"] },
+  { name: "analysis", roots: ["compile/module_analysis.js"] },
   { name: "optimizer", roots: ["compile/body_compiler_x64.js", "compile/body_compiler_arm64.js"] },
   { name: "text", roots: ["text/parse_module.js"] },
   { name: "webassembly", roots: ["webassembly/mod.js"] },
@@ -49,6 +50,9 @@ const CHUNKS: readonly ChunkRow[] = [
 
 /** Programs and workers, which no module imports. */
 const PROGRAMS = /(?:^|_|\/)(?:worker|program|sampler_code)\.js$/;
+
+/** Late modules that only Workers use: a bundled program has none, since it has no file of their program. */
+const OF_WORKERS: readonly string[] = ["portable/generated/compiler.js"];
 
 /** The prefix of a URL below the package's folder, until the folder of its chunk is known. */
 const PACKAGE = "package-of-waft:";
@@ -101,7 +105,7 @@ function lateModules(modules: ReadonlyMap<string, SourceModule>): string[] {
     const declared = /new LateModule\(new URL\("[^"]*?([\w/]+\.js)", import\.meta\.url\), ?\(\) ?=> ?import\(/g;
     for (const [, path] of source.matchAll(declared)) found.add(path);
   }
-  return [...found].filter((path) => modules.has(path)).sort();
+  return [...found].filter((path) => modules.has(path) && !OF_WORKERS.includes(path)).sort();
 }
 
 /** One module: its static imports, and its source with URLs relative to the package. */

@@ -43,6 +43,7 @@ const SOURCES: Readonly<Record<string, string>> = {
   "parts/worker.js": `import { Thing } from "../base/thing.js"; export const mine = Thing;`,
   "compile/body_compiler_x64.js": `export * from "../common.js";`,
   "compile/body_compiler_arm64.js": `export * from "../common.js";`,
+  "compile/module_analysis.js": `export * from "../common.js";`,
   "common.js": `export const common = 1;`,
   "validate/constant_rules.js": `export const rules = 1;`,
   "backend_x64/target.js": "export const target = 1;",

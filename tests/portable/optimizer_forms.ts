@@ -5,13 +5,14 @@
  */
 import type { IrFunction } from "../../engine/ir/function.ts";
 import type { OptimizationSet } from "../../engine/settings/optimizations.ts";
-import { optimize, OptimizerWorkspace, passOptions } from "../../engine/optimize/passes.ts";
+import { passOptions } from "../../engine/optimize/pass_options.ts";
+import { optimize, OptimizerWorkspace } from "../../engine/optimize/passes.ts";
+import { passBits } from "../../engine/portable/compiler_interface.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
 import { type CompiledForm, compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
 import {
   type OptimizerExports,
   OptimizerModule,
-  optionBits,
   type Snapshot,
   snapshotOf,
 } from "../../scripts/generate/portable/optimizer_module.ts";
@@ -95,7 +96,7 @@ export class OptimizerForms {
       this.passes.set(pass, (this.passes.get(pass) ?? 0) + 1);
     };
     optimize(f, optimizations, new Statistics(), afterPass, this.#workspace);
-    const bits = optionBits(passOptions(optimizations));
+    const bits = passBits(passOptions(optimizations));
     for (const form of this.#forms) form.run(bits, expected);
     this.functions++;
   }

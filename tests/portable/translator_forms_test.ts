@@ -11,7 +11,9 @@ import { Statistics } from "../../engine/base/statistics.ts";
 import { KERNEL } from "../../engine/baseline/generated/kernel_x64.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { IrFunction } from "../../engine/ir/function.ts";
-import { optimize, passOptions } from "../../engine/optimize/passes.ts";
+import { passOptions } from "../../engine/optimize/pass_options.ts";
+import { optimize } from "../../engine/optimize/passes.ts";
+import { passBits } from "../../engine/portable/compiler_interface.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
@@ -23,8 +25,8 @@ import { ValidBodyTranslator } from "../../engine/translate/valid_body.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
 import { compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
-import { OptimizerModule, optionBits, snapshotOf } from "../../scripts/generate/portable/optimizer_module.ts";
-import { CHOSEN, TranslatorModule } from "../../scripts/generate/portable/translator_module.ts";
+import { OptimizerModule, snapshotOf } from "../../scripts/generate/portable/optimizer_module.ts";
+import { TranslatorModule } from "../../scripts/generate/portable/translator_module.ts";
 import { GENERATED_FEATURES, generateModules } from "../fuzz/generate_module.ts";
 import { translatedModule } from "../support/translated_functions.ts";
 
@@ -59,19 +61,21 @@ function compareModule(name: string, module: Uint8Array<ArrayBuffer>, turn: numb
     const options = { ...TRANSLATIONS[(turn + set) % TRANSLATIONS.length], optimizations };
     const { env, functions: expected } = translatedModule(module, options);
     for (const { translator } of forms) translator.open(env);
+    const counts = forms.map(() => new Statistics());
     let at = 0;
     for (const f of expected) {
       const snapshot = snapshotOf(f);
-      for (const { name: form, translator, optimizer } of forms) {
+      for (const [n, { name: form, translator, optimizer }] of forms.entries()) {
         optimizer.adopt(translator.translate(at));
+        translator.report(counts[n]);
         const difference = optimizer.difference(snapshot) ?? translator.siteDifference(f);
         assert.equal(difference, undefined, `${name}, function ${at}, turn ${turn}, set ${set}, ${form}`);
       }
       functions++;
       at++;
     }
-    for (const { exports } of forms) {
-      assert.deepEqual(CHOSEN.map((_, n) => exports.chosen(n)), CHOSEN.map((key) => env.statistics.of(key)), name);
+    for (const [n, { exports }] of forms.entries()) {
+      assert.deepEqual(counts[n].snapshot(), env.statistics.snapshot(), name);
       exports.reset();
     }
   }
@@ -108,7 +112,7 @@ Deno.test("translation gives the same IR in three forms: random modules", () => 
 Deno.test("the optimizer takes a function over from translation, in the memory of both", () => {
   const [optimizations] = SETS;
   const { env, functions: bodies } = translatedModule(example("lisp"), { optimizations });
-  const bits = optionBits(passOptions(optimizations));
+  const bits = passBits(passOptions(optimizations));
   for (const { translator } of forms) translator.open(env);
   let at = 0;
   for (const f of bodies) {

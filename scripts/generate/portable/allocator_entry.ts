@@ -5,8 +5,10 @@
  *     setRegisters, addRegister, addDenial   the registers of the target and its rows of denied ones
  *     reserveVCode(…)  makes room for a function and returns the address of the record VHEAD: its counts and the
  *                      addresses of its columns, then those of the allocation
- *     allocate(bits)   allocates with the freedoms that `bits` gives; applied(n) are their applications
+ *     allocate(bits)   allocates with the freedoms that `bits` gives
  */
+import { FREEDOMS, HALVES_BIT } from "../../../engine/portable/compiler_interface.ts";
+
 export const ALLOCATOR_ENTRY = `
 import { Allocation } from "./codegen/allocation";
 import { VCode } from "./codegen/vcode";
@@ -135,39 +137,19 @@ export function allocateCurrent(bits: i32): void {
   counts = new AllocationCounts();
   for (let n = 0; n < denied.length; n++) denied[n].applied = 0;
   const options: AllocatorOptions = {
-    lateStores: (bits & 1) != 0,
-    lazyReloads: (bits & 2) != 0,
-    mergeInRegisters: (bits & 4) != 0,
-    vectorPins: (bits & 8) != 0,
-    loopRegions: (bits & 16) != 0,
-    teeHints: (bits & 32) != 0,
-    unaryHints: (bits & 64) != 0,
-    vectorHints: (bits & 128) != 0,
-    sharedSlots: (bits & 256) != 0,
-    compactSlots: (bits & 512) != 0,
-    entryArguments: (bits & 1024) != 0,
-    allFloats: (bits & 2048) != 0,
+${FREEDOMS.map((name, n) => `    ${name}: (bits & ${1 << n}) != 0,`).join("\n")}
     denied: denied,
     counts: counts,
   };
-  runSteps(v, registers, (bits & 4096) != 0, options, out, workspace);
+  runSteps(v, registers, (bits & ${HALVES_BIT}) != 0, options, out, workspace);
 }
 
-export function applied(n: i32): i32 {
-  switch (n) {
-    case 0: return counts.lateStores;
-    case 1: return counts.lazyReloads;
-    case 2: return counts.merged;
-    case 3: return counts.vectorPins;
-    case 4: return counts.loopRegions;
-    case 5: return counts.teeSinks;
-    case 6: return counts.unarySinks;
-    case 7: return counts.vectorSinks;
-    case 8: return counts.sharedSlots;
-    case 9: return counts.compactSlots;
-    case 10: return counts.entryArguments;
-    case 11: return counts.longFloats;
-    default: return denied[n - 12].applied;
-  }
+/** The counts of the last allocation. */
+export function allocationCounts(): AllocationCounts {
+  return counts;
+}
+
+export function denials(): Denial[] {
+  return denied;
 }
 `;

@@ -6,21 +6,23 @@ import type { Allocation } from "../../../engine/codegen/allocation.ts";
 import type { RegisterFile } from "../../../engine/codegen/target.ts";
 import type { VCode } from "../../../engine/codegen/vcode.ts";
 import type { OptimizationSet } from "../../../engine/settings/optimizations.ts";
-import { allocatorOptions } from "../../../engine/regalloc/allocator_options.ts";
+import {
+  type CompilerExports,
+  COUNTS,
+  FIRST_DENIAL,
+  MAX_DENIALS,
+} from "../../../engine/portable/compiler_interface.ts";
+import { writeRegisters } from "../../../engine/portable/module_writer.ts";
+import { allocatorOptions, countApplications } from "../../../engine/regalloc/allocator_options.ts";
+import type { Statistics } from "../../../engine/base/statistics.ts";
 import { type Column, columnAt, firstDifference } from "./memory_columns.ts";
 
 /** The exports of the module. */
-export interface AllocatorExports {
-  readonly memory: { readonly buffer: ArrayBuffer };
-  setRegisters(general: number, vector: number): void;
-  addRegister(register: number): void;
-  addDenial(functions: number, bits: number, general: number, vector: number): void;
+export interface AllocatorExports extends CompilerExports {
   /** Makes room for a function; returns the address of its record. */
   reserveVCode(...counts: number[]): number;
   /** Allocates with the freedoms that `bits` gives. */
   allocate(bits: number): void;
-  /** The applications of freedom `n`, or of row n − 12 of the denied registers. */
-  applied(n: number): number;
 }
 
 /** The columns of VCode that the allocator reads, in the order of the record. */
@@ -49,16 +51,18 @@ function inputColumns(v: VCode): [Column, number][] {
   ];
 }
 /** Words of the record: its columns of VCode, the counts of the allocation, its columns; all of them. */
-const INPUTS = 9, COUNTS = 29, OUTPUTS = 36, WORDS = 45;
+const INPUTS = 9, RESULTS = 29, OUTPUTS = 36, WORDS = 45;
 const COUNT_NAMES = [
   ...["slotCount", "halfFirst", "halfCount", "refSlotCount", "writtenGeneral", "writtenVector", "editCount"] as const,
 ];
-/** Bit of `allocate` for halves of slots, above those of the freedoms. */
-const HALVES = 1 << 12;
+/** Word of the counts at which those of the allocation begin. */
+const FIRST_COUNT = COUNTS.translation.length + COUNTS.passes.length;
 
 /** The allocator in an instance's memory. */
 export class AllocatorModule {
   readonly #exports: AllocatorExports;
+  #registers: RegisterFile | undefined;
+  #optimizations: OptimizationSet | undefined;
   #record = 0;
   #bits = 0;
 
@@ -68,20 +72,21 @@ export class AllocatorModule {
 
   /** Sets the registers of a target and the optimizations of a compilation. */
   begin(registers: RegisterFile, optimizations: OptimizationSet): void {
-    const options = allocatorOptions(optimizations, registers.denied);
-    this.#exports.setRegisters(registers.general, registers.vector);
-    for (const r of [...registers.generalOrder, ...registers.vectorOrder]) this.#exports.addRegister(r);
-    for (const { functions, isDenied, deniesWhenOn, isForLongValues, general, vector } of options.denied) {
-      const bits = Number(isDenied) | Number(deniesWhenOn) << 1 | Number(isForLongValues) << 2;
-      this.#exports.addDenial(functions, bits, general, vector);
-    }
-    const freedoms = [
-      ...[options.lateStores, options.lazyReloads, options.mergeInRegisters, options.vectorPins, options.loopRegions],
-      ...[options.teeHints, options.unaryHints, options.vectorHints, options.sharedSlots, options.compactSlots],
-      ...[options.entryArguments, options.allFloats],
-    ];
-    this.#bits = freedoms.reduce((bits, on, n) => on ? bits | (1 << n) : bits, 0);
-    if (registers.halfSlots === true) this.#bits |= HALVES;
+    this.#registers = registers;
+    this.#optimizations = optimizations;
+    this.#bits = writeRegisters(this.#exports, registers, optimizations);
+  }
+
+  /** Adds the counts of the last allocation to `statistics`. */
+  report(statistics: Statistics): void {
+    const options = allocatorOptions(this.#optimizations!, this.#registers!.denied);
+    const length = COUNTS.allocation.length;
+    const at = this.#exports.counts() + FIRST_COUNT * 4;
+    const words = new Int32Array(this.#exports.memory.buffer, at, length);
+    for (const [n, name] of COUNTS.allocation.entries()) options.counts[name] = words[n];
+    const denied = new Int32Array(this.#exports.memory.buffer, this.#exports.counts() + FIRST_DENIAL * 4, MAX_DENIALS);
+    for (const [n, row] of options.denied.entries()) row.applied = denied[n];
+    countApplications(options, this.#registers!.denied, statistics);
   }
 
   /** Writes `v`. */
@@ -111,7 +116,7 @@ export class AllocatorModule {
   difference(v: VCode, expected: Allocation): string | undefined {
     const head = this.#head();
     for (const [n, name] of COUNT_NAMES.entries()) {
-      if (head[COUNTS + n] !== expected[name]) return `${name}: ${head[COUNTS + n]} for ${expected[name]}`;
+      if (head[RESULTS + n] !== expected[name]) return `${name}: ${head[RESULTS + n]} for ${expected[name]}`;
     }
     const edits = expected.editCount;
     const columns: [string, Column, number][] = [

@@ -1,8 +1,8 @@
 /**
  * The memory of the compiled compiler, in AssemblyScript: it takes the place of the runtime "stub". An arena: objects
- * are adjacent and are dropped together by `__reset`. It never exceeds a limit (`__setArenaLimit`, in bytes): an
- * allocation beyond it notes that the arena is full (`__isArenaFull`) and traps. Layouts of blocks and objects are
- * those of AssemblyScript's runtimes.
+ * are adjacent up to `__arenaEnd` and are dropped together by `__reset`. It never exceeds a limit (`__setArenaLimit`,
+ * in bytes): an allocation beyond it notes that the arena is full (`__isArenaFull`) and traps. Layouts of blocks and
+ * objects are those of AssemblyScript's runtimes.
  */
 export const ARENA = `
 import { AL_MASK, BLOCK, BLOCK_MAXSIZE, BLOCK_OVERHEAD, OBJECT, OBJECT_MAXSIZE, OBJECT_OVERHEAD } from "./common";
@@ -47,6 +47,12 @@ export function __setArenaLimit(bytes: usize): void {
 @unsafe @global
 export function __isArenaFull(): bool {
   return isFull;
+}
+
+// @ts-ignore: decorator
+@unsafe @global
+export function __arenaEnd(): usize {
+  return next;
 }
 
 // @ts-ignore: decorator

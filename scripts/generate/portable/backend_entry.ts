@@ -3,38 +3,34 @@
  * entry, and on the VCode and allocation of the allocator's. The host writes the options of a module once
  * (backend_module.ts).
  *
- *     beginModule(…)    the processor, the options, the number of defined functions, and the end of the code in front
- *                       of them; addSignature, setSignatureType and setShared follow
+ *     beginModule(…)    the processor, the options, the number of defined functions, and the place of the constants in
+ *                       front of their code; addSignature, setSignatureType and setShared follow
  *     select(…)         selects instructions for the function that is loaded
- *     emit(index)       emits it as defined function `index`, after its registers were allocated
+ *     emit(index)       emits it as defined function `index`, alone, after its registers were allocated
  *     compileBody(…)    all steps from the IR as it is loaded
  *     compileFunction(…)  all steps from the bytes of a function, for the module that translation has opened
- *     codeFacts(index)  address of the record FACTS: address and length of the code, words and address of the rows of
- *                       calls and of traps, number of relocations; then written registers, start, end and frame size of
- *                       defined function `index`
- *     relocation(k, n)  word n of relocation k
- *     counted(n)        the applications of optimization n of COUNT_FIELDS to the function selected last
+ *     codeFacts(index)  address of the record of FACT (compiler_interface.ts), about defined function `index`
+ *     counts()          address of the record of COUNTS, about the function compiled last
+ *     knownColumn(n)    address of a column of facts about the functions that are compiled already
  */
 import { STUB } from "../../../engine/codegen/machine_code.ts";
+import {
+  COUNTS,
+  FACT,
+  FIRST_DENIAL,
+  KNOWN_COLUMNS,
+  MAX_DENIALS,
+  OPTION_FLAGS,
+} from "../../../engine/portable/compiler_interface.ts";
 
-/** The truth values of CodegenOptions, by bit of `beginModule`. */
-export const OPTION_FLAGS = [
-  ...["explicitBounds", "fuel", "stackFence", "avx", "avx2", "bmi1", "bmi2", "lzcnt", "popcnt", "lse"] as const,
-  ...["foldsBranches", "masksTables", "lazyReloads", "keepsVectors", "elidesFrames", "affineLea"] as const,
-  ...["immediateRotations", "commutesUpdates", "reusesFlags", "storesConditions", "floatMemory"] as const,
-  ...["elidesHomedFrames", "threeOperands", "overRight", "foldsExtensions", "forwardsLoads", "smallFrames"] as const,
-] as const;
-
-/** The fields of CodegenCounts. */
-export const COUNT_FIELDS = [
-  ...["affineLea", "commutedUpdates", "immediateRotations", "floatMemory", "reusedFlags", "storedConditions"] as const,
-  ...["threeOperands", "overRight", "foldedExtensions", "forwardedLoads", "smallFrames", "elidedFrames"] as const,
-] as const;
-
-const CODE_FACTS = 12;
+/** Stores the counts of each stage, objects by the names of the stages, into the record. */
+function storeCounts(): string {
+  const fields = Object.entries(COUNTS).flatMap(([stage, names]) => names.map((name) => `${stage}.${name}`));
+  return fields.map((field, n) => `  COUNTS[${n}] = ${field};`).join("\n");
+}
 
 export const BACKEND_ENTRY = `
-import { allocateCurrent, currentAllocation, currentVCode } from "./allocator_entry";
+import { allocateCurrent, allocationCounts, currentAllocation, currentVCode, denials } from "./allocator_entry";
 import { Emission as Arm64Emission } from "./backend_arm64/emission";
 import { Arm64Emitter, emitFunction as emitArm64 } from "./backend_arm64/emit";
 import { Arm64Selection, selectFunction as selectArm64 } from "./backend_arm64/select";
@@ -45,10 +41,11 @@ import { BlockEnds } from "./codegen/block_ends";
 import { CodegenOptions } from "./codegen/codegen_options";
 import { MachineCode } from "./codegen/machine_code";
 import { Signature } from "./ir/types";
-import { loadedFunction, run } from "./optimizer_entry";
-import { translate } from "./translator_entry";
+import { currentFunction, loadedFunction, passCounts, run } from "./optimizer_entry";
+import { translate, translationCounts } from "./translator_entry";
 
-const FACTS: StaticArray<i32> = [${Array(CODE_FACTS).fill(0).join(", ")}];
+const FACTS: StaticArray<i32> = [${Array(FACT.COUNT).fill(0).join(", ")}];
+const COUNTS: StaticArray<i32> = [${Array(FIRST_DENIAL + MAX_DENIALS).fill(0).join(", ")}];
 let x64Selection: X64Selection = new X64Selection();
 let x64Emission: X64Emission = new X64Emission();
 let x64Emitter: X64Emitter = new X64Emitter();
@@ -76,7 +73,7 @@ export function renewBackend(): void {
 
 export function beginModule(
   arm64: i32, bits: i32, memoriesOffset: i32, importsOffset: i32, sharedLengthsOffset: i32, importedFuncs: i32, memories: i32,
-  definedFuncs: i32, constants: i32, end: i32,
+  definedFuncs: i32, constants: i32,
 ): void {
   isArm64 = arm64 != 0;
   options = new CodegenOptions();
@@ -90,7 +87,6 @@ ${OPTION_FLAGS.map((name, n) => `  options.${name} = (bits & ${1 << n}) != 0;`).
   options.signatures = signatures;
   code = new MachineCode(definedFuncs, 0);
   code.stubStart[${STUB.CONSTANTS}] = constants;
-  code.length = end;
 }
 
 export function setShared(memory: i32): void {
@@ -116,6 +112,8 @@ export function select(signature: i32, funcIndex: i32): void {
 
 function selectLoaded(): void {
   const f = loadedFunction();
+  code.clear();
+  code.missing = -1;
   options.counts.reset();
   if (isArm64) selectArm64(arm64Selection, f, currentVCode(), options, code);
   else selectX64(x64Selection, f, currentVCode(), options, code);
@@ -138,38 +136,49 @@ export function compileBody(signature: i32, funcIndex: i32, index: i32, passes: 
   emit(index);
 }
 
-export function compileFunction(index: i32, passes: i32, allocation: i32): void {
+export function compileFunction(index: i32, passes: i32, allocation: i32): usize {
   translate(index);
   run(passes);
   selectLoaded();
-  allocateCurrent(allocation);
-  emit(index);
+  if (code.missing < 0) {
+    allocateCurrent(allocation);
+    emit(index);
+  }
+  return codeFacts(index);
 }
 
 export function codeFacts(index: i32): usize {
   const calls = code.callRows, traps = code.trapRows;
-  FACTS[0] = <i32>code.bytes.dataStart;
-  FACTS[1] = code.length;
-  FACTS[2] = calls.length;
-  FACTS[3] = <i32>calls.dataStart;
-  FACTS[4] = traps.length;
-  FACTS[5] = <i32>traps.dataStart;
-  FACTS[6] = code.relocAt.length;
-  FACTS[7] = code.writtenGeneral[index];
-  FACTS[8] = code.writtenVector[index];
-  FACTS[9] = code.functionStart[index];
-  FACTS[10] = code.functionEnd[index];
-  FACTS[11] = code.functionFrame[index];
+  FACTS[${FACT.CODE_AT}] = <i32>code.bytes.dataStart;
+  FACTS[${FACT.CODE_BYTES}] = code.length;
+  FACTS[${FACT.CALLS_AT}] = <i32>calls.dataStart;
+  FACTS[${FACT.CALL_WORDS}] = calls.length;
+  FACTS[${FACT.TRAPS_AT}] = <i32>traps.dataStart;
+  FACTS[${FACT.TRAP_WORDS}] = traps.length;
+  FACTS[${FACT.RELOC_AT}] = <i32>code.relocAt.dataStart;
+  FACTS[${FACT.RELOC_KIND_AT}] = <i32>code.relocKind.dataStart;
+  FACTS[${FACT.RELOC_TARGET_AT}] = <i32>code.relocTarget.dataStart;
+  FACTS[${FACT.RELOCATIONS}] = code.relocAt.length;
+  FACTS[${FACT.WRITTEN_GENERAL}] = code.writtenGeneral[index];
+  FACTS[${FACT.WRITTEN_VECTOR}] = code.writtenVector[index];
+  FACTS[${FACT.END}] = code.functionEnd[index];
+  FACTS[${FACT.FRAME}] = code.functionFrame[index];
+  FACTS[${FACT.MISSING}] = code.missing;
+  FACTS[${FACT.INLINE_SITES}] = currentFunction().inlineSites.length;
   return changetype<usize>(FACTS);
 }
 
-export function relocation(k: i32, n: i32): i32 {
-  return n == 0 ? code.relocAt[k] : n == 1 ? code.relocKind[k] : code.relocTarget[k];
+export function counts(): usize {
+  const translation = translationCounts(), passes = passCounts(), allocation = allocationCounts();
+  const codegen = options.counts, denied = denials();
+${storeCounts()}
+  for (let n = 0; n < denied.length; n++) COUNTS[${FIRST_DENIAL} + n] = denied[n].applied;
+  return changetype<usize>(COUNTS);
 }
 
-export function counted(n: i32): i32 {
+export function knownColumn(n: i32): usize {
   switch (n) {
-${COUNT_FIELDS.map((name, n) => `    case ${n}: return options.counts.${name};`).join("\n")}
+${KNOWN_COLUMNS.map((name, n) => `    case ${n}: return code.${name}.dataStart;`).join("\n")}
     default: return 0;
   }
 }

@@ -1,13 +1,16 @@
 /**
- * The parts of the compiler in the subset as one WebAssembly module:
- * `deno run -A scripts/generate/portable/build_compiler.ts FILE`. In: the files of the subset. Out: the module; a copy
- * below .cache/ serves until the rewritten texts change.
+ * The parts of the compiler in the subset as one WebAssembly module: `deno task build:compiler [--check]`. In: the
+ * files of the subset. Out: the module, compressed and as text that every bundler accepts, in
+ * engine/portable/generated/. With `--check` nothing is written, and status 1 reports an outdated file. A copy of the
+ * module below .cache/ serves until the rewritten texts change.
  */
+import { Buffer } from "node:buffer";
 import { createHash } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
-import { readTaskLine } from "../../task_options.ts";
+import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib";
+import { runGenerator } from "../generated_files.ts";
 import { ARENA } from "./arena.ts";
 import { compileSubset, ENTRIES, rewriteSubset, type Subset } from "./compile_subset.ts";
 import { COUNTERPARTS } from "./counterparts.ts";
@@ -18,8 +21,8 @@ const CACHE = fileURLToPath(new URL("../../../.cache/portable/", import.meta.url
 const VERSION = "1";
 /**
  * What the module exports: `reset` drops the workspaces, and with them all memory but that of the constants;
- * `limitMemory(bytes)` sets the limit of the memory, constants included; `failed(n)` says after a trap why a function
- * cannot be compiled: the failure (translate/failures.ts), its subject, its offset.
+ * `limitMemory(bytes)` sets the limit of the memory, constants included; `usedBytes()` is its used part; `failed(n)`
+ * says after a trap why a function cannot be compiled: the failure (translate/failures.ts), its subject, its offset.
  */
 const ENTRY = `
 import { renewAllocator } from "./allocator_entry";
@@ -34,6 +37,10 @@ export * from "./translator_entry";
 
 export function limitMemory(bytes: usize): void {
   __setArenaLimit(bytes);
+}
+
+export function usedBytes(): usize {
+  return __arenaEnd();
 }
 
 export function failed(n: i32): i32 {
@@ -71,14 +78,38 @@ export async function buildCompiler(subset: Subset, isChecked = false): Promise<
   return module;
 }
 
+export const FOLDER = new URL("../../../engine/portable/", import.meta.url);
+const FILE = "generated/compiler.ts";
+const HEAD =
+  `/** The optimizing compiler (scripts/generate/portable/) as WebAssembly, compressed with Brotli, in base 64. Generated
+ * by \`deno task build:compiler\`. */
+export const COMPILER: string =
+  "`;
+const TAIL = '";\n';
+
+/** The generated file, by path below engine/portable/. A file with the same module stays as it is. */
+export async function generatedFiles(): Promise<Map<string, string>> {
+  const module = await buildCompiler(await portableSubset());
+  const old = existsSync(new URL(FILE, FOLDER)) ? readFileSync(new URL(FILE, FOLDER), "utf8") : "";
+  return new Map([[FILE, storedModule(old)?.equals(module) === true ? old : `${HEAD}${compressed(module)}${TAIL}`]]);
+}
+
+/** The module that the text of a generated file stores; undefined if it is another text. */
+function storedModule(text: string): Buffer | undefined {
+  if (!text.startsWith(HEAD) || !text.endsWith(TAIL)) return undefined;
+  try {
+    return brotliDecompressSync(Buffer.from(text.slice(HEAD.length, -TAIL.length), "base64"));
+  } catch {
+    return undefined;
+  }
+}
+
+function compressed(module: Uint8Array): string {
+  return brotliCompressSync(module, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: module.length } })
+    .toString("base64");
+}
+
 if (import.meta.main) {
-  const { operands: [file] } = readTaskLine({
-    name: "run -A scripts/generate/portable/build_compiler.ts",
-    about: "Compiles the parts of the compiler that are in the subset to WebAssembly.",
-    operands: "FILE",
-    options: { checked: { help: "trap at accesses outside of an array" } },
-  });
-  const module = await buildCompiler(await portableSubset(), process.argv.includes("--checked"));
-  writeFileSync(file, module);
-  console.log(`${file}: ${module.length} bytes`);
+  const about = "Compiles the optimizing compiler to WebAssembly, the form in which background threads run it.";
+  process.exit(await runGenerator("task build:compiler", about, "engine/portable/", FOLDER, generatedFiles));
 }

@@ -9,11 +9,14 @@
  *     observe(1)  calls the import env.afterPass after each pass from now on, with the address of its name
  *     fold(…)     evaluate of ir/eval.ts; foldedLow and foldedHigh are its results
  */
+import { GVN_FLAGS, PASS_FLAGS } from "../../../engine/portable/compiler_interface.ts";
+
 export const OPTIMIZER_ENTRY = `
 import { grown } from "./base/columns";
 import { evalHi, evalLo, evaluate } from "./ir/eval";
 import { IrFunction } from "./ir/function";
-import { OptimizerWorkspace, PassOptions, runPasses } from "./optimize/passes";
+import { PassCounts, PassOptions } from "./optimize/pass_options";
+import { OptimizerWorkspace, runPasses } from "./optimize/passes";
 
 @external("env", "afterPass") declare function passed(name: usize): void;
 
@@ -30,6 +33,11 @@ export function renewOptimizer(): void {
 /** The function, and the address of its record as it is now. */
 export function currentFunction(): IrFunction {
   return f;
+}
+
+/** The counts of the last run. */
+export function passCounts(): PassCounts {
+  return workspace.counts;
 }
 
 export function describeFunction(): usize {
@@ -128,16 +136,9 @@ export function run(bits: i32): void {
   loadedFunction();
   const options: PassOptions = {
     gvn: {
-      simplify: (bits & 1) != 0,
-      storeForward: (bits & 2) != 0,
-      boundsFacts: (bits & 4) != 0,
-      manyBounds: (bits & 8) != 0,
+${GVN_FLAGS.map((name, n) => `      ${name}: (bits & ${1 << n}) != 0,`).join("\n")}
     },
-    hoistConstants: (bits & 16) != 0,
-    versionLoops: (bits & 32) != 0,
-    chainTrees: (bits & 64) != 0,
-    orderTrees: (bits & 128) != 0,
-    reduceNans: (bits & 256) != 0,
+${PASS_FLAGS.map((name, n) => `    ${name}: (bits & ${1 << (GVN_FLAGS.length + n)}) != 0,`).join("\n")}
   };
   runPasses(f, options, workspace, observed ? report : null);
   describe();

@@ -3,13 +3,11 @@
  * columns. Out: the same functions after the passes, read from the instance's memory.
  */
 import type { IrFunction } from "../../../engine/ir/function.ts";
-import type { PassOptions } from "../../../engine/optimize/passes.ts";
-import type { StatusExports } from "./compiler_status.ts";
+import type { CompilerExports } from "../../../engine/portable/compiler_interface.ts";
 import { type Column, columnAt, firstDifference } from "./memory_columns.ts";
 
 /** The exports of the module. */
-export interface OptimizerExports extends StatusExports {
-  readonly memory: { readonly buffer: ArrayBuffer };
+export interface OptimizerExports extends CompilerExports {
   /** Whether the import `env.afterPass` is called after each pass, with the address of its name. */
   observe(on: number): void;
   /** Makes room for a function; returns the address of its record. */
@@ -51,16 +49,6 @@ const FLAGS = ["charged", "canonicalizes", "keepsNans", "treatedAsCalling"] as c
 /** Word of the record with the flags, and the first with an address of a column. */
 const FLAGS_WORD = COUNTS.length, FIRST_COLUMN = FLAGS_WORD + 1;
 const VECTOR_BYTES = 16;
-
-/** The bits for `options`, in the order in which the entry reads them. */
-export function optionBits(options: PassOptions): number {
-  const { gvn } = options;
-  const enabled = [
-    ...[gvn.simplify, gvn.storeForward, gvn.boundsFacts, gvn.manyBounds, options.hoistConstants],
-    ...[options.versionLoops, options.chainTrees, options.orderTrees, options.reduceNans],
-  ];
-  return enabled.reduce((bits, on, n) => on ? bits | (1 << n) : bits, 0);
-}
 
 /** A function's counts and columns at one point. */
 export type Snapshot = ReadonlyMap<string, number | Column>;
@@ -119,7 +107,7 @@ export class OptimizerModule {
     this.#record = record;
   }
 
-  /** Runs the passes; see {@linkcode optionBits}. */
+  /** Runs the passes; see {@linkcode passBits}. */
   run(bits: number): void {
     this.#exports.run(bits);
   }

@@ -7,10 +7,9 @@
  *     openModule()   reads the description
  *     translate(k)   translates defined function k and returns the address of the function's record
  *     inlineSite(n, field), inlineSites()   the inlined calls of the function
- *     chosen(n)      how often each optimization was applied
  */
 export const TRANSLATOR_ENTRY = `
-import { ModuleFacts } from "./translate/module_facts";
+import { ModuleFacts, TranslationCounts } from "./translate/module_facts";
 import { DescriptionReader, readBodies, readModuleFacts } from "./translate/module_description";
 import { ValidBodies, ValidBodyTranslator } from "./translate/valid_body";
 import { currentFunction, describeFunction } from "./optimizer_entry";
@@ -44,6 +43,7 @@ export function openModule(): void {
 }
 
 export function translate(k: i32): usize {
+  translator.counts.reset();
   translator.translate(facts, bodies, k, currentFunction());
   return describeFunction();
 }
@@ -57,15 +57,8 @@ export function inlineSite(n: i32, field: i32): i32 {
   return field == 0 ? site.parent : field == 1 ? site.callPos : site.funcIndex;
 }
 
-export function chosen(n: i32): i32 {
-  const counts = translator.counts;
-  switch (n) {
-    case 0: return counts.inlined;
-    case 1: return counts.inlinedLoops;
-    case 2: return counts.callFree;
-    case 3: return counts.knownTables;
-    case 4: return counts.untypedTables;
-    default: return counts.ownRecords;
-  }
+/** The counts of the function that was translated last. */
+export function translationCounts(): TranslationCounts {
+  return translator.counts;
 }
 `;

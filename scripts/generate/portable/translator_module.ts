@@ -6,29 +6,18 @@
 import type { IrFunction } from "../../../engine/ir/function.ts";
 import { describeModule, type ModuleDescription } from "../../../engine/translate/describe_module.ts";
 import type { ModuleEnv } from "../../../engine/translate/module_env.ts";
-import { attempt, type StatusExports } from "./compiler_status.ts";
+import { type CompilerExports, COUNTS } from "../../../engine/portable/compiler_interface.ts";
+import { readFailure } from "../../../engine/portable/compiler_status.ts";
+import { writeModule } from "../../../engine/portable/module_writer.ts";
+import { countTranslation, TranslationCounts } from "../../../engine/translate/module_facts.ts";
+import type { Statistics } from "../../../engine/base/statistics.ts";
 
 /** The exports of the module. */
-export interface TranslatorExports extends StatusExports {
-  readonly memory: { readonly buffer: ArrayBuffer };
-  /** Makes room for a description and bodies; returns the description's address. */
-  reserveModule(words: number, bytes: number): number;
-  bodiesAddress(): number;
-  openModule(): void;
+export interface TranslatorExports extends CompilerExports {
   /** Translates a defined function; returns the address of its record. */
   translate(definedIndex: number): number;
   inlineSites(): number;
-  /** Field 0 to 2 of an inlined call: parent, callPos, funcIndex. */
-  inlineSite(n: number, field: number): number;
-  /** The applications of an optimization, in the order of {@linkcode CHOSEN}. */
-  chosen(n: number): number;
 }
-
-/** The keys of the optimizations that translation counts. */
-export const CHOSEN = [
-  ...["inline", "inline-loop-callees", "inline-callfree"],
-  ...["immutable-table", "immutable-table-type", "immutable-poly-fastpath"],
-] as const;
 
 /** The translation of a module in an instance's memory. */
 export class TranslatorModule {
@@ -46,12 +35,7 @@ export class TranslatorModule {
   }
 
   #write(): void {
-    const { words, bodies } = this.#description!;
-    const at = this.#exports.reserveModule(words.length, bodies.length);
-    const { buffer } = this.#exports.memory;
-    new Int32Array(buffer, at, words.length).set(words);
-    new Uint8Array(buffer, this.#exports.bodiesAddress(), bodies.length).set(bodies);
-    this.#exports.openModule();
+    writeModule(this.#exports, this.#description!);
   }
 
   /**
@@ -60,7 +44,22 @@ export class TranslatorModule {
    * translated after it.
    */
   translate(definedIndex: number): number {
-    return attempt(this.#exports, () => this.#exports.translate(definedIndex), () => this.#write());
+    try {
+      return this.#exports.translate(definedIndex);
+    } catch (trap) {
+      const { error } = readFailure(this.#exports);
+      this.#exports.reset();
+      this.#write();
+      throw error ?? trap;
+    }
+  }
+
+  /** Adds the counts of the function that was translated last to `statistics`. */
+  report(statistics: Statistics): void {
+    const words = new Int32Array(this.#exports.memory.buffer, this.#exports.counts(), COUNTS.translation.length);
+    const counts = new TranslationCounts();
+    for (const [n, name] of COUNTS.translation.entries()) counts[name] = words[n];
+    countTranslation(counts, statistics);
   }
 
   /** The first difference between the inlined calls of the function in memory and those of `expected`. */

@@ -1,0 +1,125 @@
+/**
+ * The interface of the compiled form of the compiler: what its entries (scripts/generate/portable/) and its driver
+ * (portable_compiler.ts) must agree on. In: the options and counts of the compiler's stages. Out: bits of options,
+ * words of records in the instance's memory, the exports.
+ */
+import { CodegenCounts, CodegenOptions } from "../codegen/codegen_options.ts";
+import { PassCounts, type PassOptions } from "../optimize/pass_options.ts";
+import { AllocationCounts, type AllocatorOptions } from "../regalloc/allocator_options.ts";
+import { TranslationCounts } from "../translate/module_facts.ts";
+
+/** The exports of the module that compile functions. */
+export interface CompilerExports {
+  readonly memory: { readonly buffer: ArrayBuffer };
+  /** Drops all memory but that of the constants. */
+  reset(): void;
+  /** Sets the limit of the memory in bytes, constants included; at most 2^31. */
+  limitMemory(bytes: number): void;
+  /** The end of the used memory in bytes. */
+  usedBytes(): number;
+  /** After a trap: the failure (translate/failures.ts), its subject, its offset. */
+  failed(n: number): number;
+
+  /** Makes room for a description of a module and its bodies; returns the description's address. */
+  reserveModule(words: number, bytes: number): number;
+  bodiesAddress(): number;
+  /** Reads the description. */
+  openModule(): void;
+  /** Fields 0 to 2 of inlined call `n` of the function: parent, callPos, funcIndex. */
+  inlineSite(n: number, field: number): number;
+
+  setRegisters(general: number, vector: number): void;
+  addRegister(register: number): void;
+  addDenial(functions: number, bits: number, general: number, vector: number): void;
+
+  /** Begins the code of a module, for x64 or arm64; `constants` is the offset of the constants in its image. */
+  beginModule(arm64: number, bits: number, ...counts: [...offsets: number[], constants: number]): void;
+  setShared(memory: number): void;
+  addSignature(params: number, results: number): void;
+  setSignatureType(id: number, k: number, ty: number): void;
+  /** The address of column `n` of {@linkcode KNOWN_COLUMNS}. */
+  knownColumn(n: number): number;
+
+  /**
+   * Compiles defined function `index` of the module from its bytes; returns the address of the record of
+   * {@linkcode FACT}.
+   */
+  compileFunction(index: number, passes: number, allocation: number): number;
+  /** The address of the record of counts about the function: those of {@linkcode COUNTS}, then those of denials. */
+  counts(): number;
+}
+
+/** Words of the record about the function that was compiled last. `_AT`: the address of an array. */
+export const FACT = {
+  CODE_AT: 0,
+  CODE_BYTES: 1,
+  CALLS_AT: 2,
+  CALL_WORDS: 3,
+  TRAPS_AT: 4,
+  TRAP_WORDS: 5,
+  /** Relocations: offsets, kinds and targets. */
+  RELOC_AT: 6,
+  RELOC_KIND_AT: 7,
+  RELOC_TARGET_AT: 8,
+  RELOCATIONS: 9,
+  /** Registers that it writes. */
+  WRITTEN_GENERAL: 10,
+  WRITTEN_VECTOR: 11,
+  END: 12,
+  FRAME: 13,
+  /** As MachineCode.missing: if it is a function, there is no code. */
+  MISSING: 14,
+  INLINE_SITES: 15,
+  COUNT: 16,
+} as const;
+
+/** The columns of facts about the functions that are compiled already, by number. */
+export const KNOWN_COLUMNS = ["writtenGeneral", "writtenVector", "writtenKnown"] as const;
+
+/** The names of the numbers among the fields of `counts`. */
+function fieldsOf<Counts extends object>(counts: Counts): readonly NumberField<Counts>[] {
+  return Object.keys(counts) as NumberField<Counts>[];
+}
+
+type NumberField<T> = { [Name in keyof T]: T[Name] extends number ? Name : never }[keyof T];
+
+/** The counts of each stage, in the order of the record. */
+export const COUNTS = {
+  translation: fieldsOf(new TranslationCounts()),
+  passes: fieldsOf(new PassCounts()),
+  allocation: fieldsOf(new AllocationCounts()),
+  codegen: fieldsOf(new CodegenCounts()),
+} as const;
+
+/** Word of the record of counts where those of denied registers begin; the maximum number of their rows. */
+export const FIRST_DENIAL: number = Object.values(COUNTS).reduce((sum, { length }) => sum + length, 0);
+export const MAX_DENIALS = 16;
+
+/** The truth values of CodegenOptions, by bit of `beginModule`. */
+export const OPTION_FLAGS = Object.entries(new CodegenOptions())
+  .filter(([, value]) => typeof value === "boolean").map(([name]) => name) as readonly OptionFlag[];
+
+type OptionFlag = { [Name in keyof CodegenOptions]: CodegenOptions[Name] extends boolean ? Name : never }[
+  keyof CodegenOptions
+];
+
+/** The freedoms of the register allocator, by bit of `allocation`; the bit above them is for halves of slots. */
+export const FREEDOMS = [
+  ...["lateStores", "lazyReloads", "mergeInRegisters", "vectorPins", "loopRegions", "teeHints"] as const,
+  ...["unaryHints", "vectorHints", "sharedSlots", "compactSlots", "entryArguments", "allFloats"] as const,
+] satisfies readonly (keyof AllocatorOptions)[];
+export const HALVES_BIT: number = 1 << FREEDOMS.length;
+
+/** The parts of GVN and the other passes, by bit of `passes`. */
+export const GVN_FLAGS = ["simplify", "storeForward", "boundsFacts", "manyBounds"] as const;
+export const PASS_FLAGS = ["hoistConstants", "versionLoops", "chainTrees", "orderTrees", "reduceNans"] as const;
+
+/** A number whose bit `n` is set if `flags[n]` is true. */
+export function bitsOf(flags: readonly boolean[]): number {
+  return flags.reduce((bits, on, n) => on ? bits | (1 << n) : bits, 0);
+}
+
+/** The bits for `options`, as the entry of the optimizer reads them. */
+export function passBits(options: PassOptions): number {
+  return bitsOf([...GVN_FLAGS.map((name) => options.gvn[name]), ...PASS_FLAGS.map((name) => options[name])]);
+}

@@ -1,0 +1,166 @@
+/**
+ * The optimizing compiler of function bodies in its compiled form, as the engine uses it. In: an instance of its
+ * module, and the state of a module's compilation (compile/compile.ts), whose bodies are valid. Out: code of single
+ * bodies, equal to that of the TypeScript form (compile/body_compiler.ts), with the same counts and errors.
+ *
+ * Invariant: bodies are not validated. Whoever uses it has validated them.
+ */
+import { CalleeUnknown } from "../codegen/callee_unknown.ts";
+import { codegenOptions, countCodegen } from "../codegen/codegen_options.ts";
+import { appendFunction } from "../codegen/function_code.ts";
+import type { MachineCode } from "../codegen/machine_code.ts";
+import type { CodeSource, CompileBody, ModuleWork } from "../compile/compile_options.ts";
+import { countPasses, PassCounts, passOptions } from "../optimize/pass_options.ts";
+import { allocatorOptions, countApplications } from "../regalloc/allocator_options.ts";
+import { describeModule, type ModuleDescription } from "../translate/describe_module.ts";
+import { countTranslation, TranslationCounts } from "../translate/module_facts.ts";
+import { type CompilerExports, COUNTS, FACT, FIRST_DENIAL, MAX_DENIALS, passBits } from "./compiler_interface.ts";
+import { readFailure } from "./compiler_status.ts";
+import { beginCode, writeKnown, writeModule, writeRegisters } from "./module_writer.ts";
+
+/** Bytes that functions leave behind in the memory at most; then it is dropped and written anew. */
+const MAX_LEFT_BYTES = 1 << 26;
+
+export class PortableCompiler implements CodeSource {
+  readonly #exports: CompilerExports;
+  readonly #maxLeftBytes: number;
+
+  constructor(exports: CompilerExports, maxLeftBytes: number = MAX_LEFT_BYTES) {
+    this.#exports = exports;
+    this.#maxLeftBytes = maxLeftBytes;
+  }
+
+  begin(work: ModuleWork, otherwise: CompileBody): CompileBody {
+    const session = new Session(this.#exports, work, this.#maxLeftBytes);
+    return (code, index) => session.compile(code, index) ?? otherwise(code, index);
+  }
+}
+
+/** The compilation of the bodies of one module. */
+class Session {
+  readonly #exports: CompilerExports;
+  readonly #work: ModuleWork;
+  readonly #description: ModuleDescription;
+  readonly #passes: number;
+  readonly #counts: Counts;
+  readonly #maxLeftBytes: number;
+  #allocation = 0;
+  /** The code whose functions the instance knows; none before the first function, and after the memory was dropped. */
+  #known: MachineCode | undefined;
+  /** The end of the used memory when the module has been written. */
+  #start = 0;
+
+  constructor(exports: CompilerExports, work: ModuleWork, maxLeftBytes: number) {
+    this.#exports = exports;
+    this.#work = work;
+    this.#maxLeftBytes = maxLeftBytes;
+    this.#description = describeModule(work.env);
+    this.#passes = passBits(passOptions(work.context.optimizations));
+    this.#counts = new Counts(exports, work);
+  }
+
+  /**
+   * Appends the code of defined function `index`; returns its inline sites. Returns undefined if another form must
+   * compile it. Throws as that does.
+   */
+  compile(code: MachineCode, index: number): number[] | undefined {
+    this.#prepare(code);
+    const exports = this.#exports;
+    let at: number;
+    try {
+      at = exports.compileFunction(index, this.#passes, this.#allocation);
+    } catch (trap) {
+      const { isOfThisForm, error } = readFailure(exports);
+      this.#known = undefined;
+      if (isOfThisForm) return undefined;
+      throw error ?? trap;
+    }
+    const facts = new Int32Array(exports.memory.buffer, at, FACT.COUNT);
+    if (facts[FACT.MISSING] >= 0) throw new CalleeUnknown(facts[FACT.MISSING]);
+    this.#append(code, index, facts);
+    this.#counts.add();
+    const sites = this.#inlineSites(facts[FACT.INLINE_SITES]);
+    if (exports.usedBytes() - this.#start > this.#maxLeftBytes) this.#known = undefined;
+    return sites;
+  }
+
+  /** Writes the module, unless the instance has it and knows the functions of `code`. */
+  #prepare(code: MachineCode): void {
+    if (this.#known === code) return;
+    const { env, context, options: { target, settings } } = this.#work;
+    const exports = this.#exports;
+    exports.reset();
+    writeModule(exports, this.#description);
+    const registers = target.registers(settings.explicitBounds, env.fuel);
+    this.#allocation = writeRegisters(exports, registers, context.optimizations);
+    beginCode(exports, target.name, context, code);
+    writeKnown(exports, code);
+    this.#start = exports.usedBytes();
+    this.#known = code;
+  }
+
+  #append(code: MachineCode, index: number, facts: Int32Array): void {
+    const { buffer } = this.#exports.memory;
+    const words = (at: number, count: number) => new Int32Array(buffer, facts[at], count);
+    const relocations = facts[FACT.RELOCATIONS];
+    appendFunction(code, this.#work.options.target.filler, index, {
+      bytes: new Uint8Array(buffer, facts[FACT.CODE_AT], facts[FACT.CODE_BYTES]),
+      end: facts[FACT.END],
+      frame: facts[FACT.FRAME],
+      relocAt: words(FACT.RELOC_AT, relocations),
+      relocKind: words(FACT.RELOC_KIND_AT, relocations),
+      relocTarget: words(FACT.RELOC_TARGET_AT, relocations),
+      callRows: words(FACT.CALLS_AT, facts[FACT.CALL_WORDS]),
+      trapRows: words(FACT.TRAPS_AT, facts[FACT.TRAP_WORDS]),
+    });
+    code.writtenGeneral[index] = facts[FACT.WRITTEN_GENERAL];
+    code.writtenVector[index] = facts[FACT.WRITTEN_VECTOR];
+    code.writtenKnown[index] = 1;
+  }
+
+  /** Three words for each of `count` sites; none if there is only the function itself. */
+  #inlineSites(count: number): number[] {
+    const words: number[] = [];
+    if (count < 2) return words;
+    for (let n = 0; n < count; n++) {
+      for (let field = 0; field < 3; field++) words.push(this.#exports.inlineSite(n, field));
+    }
+    return words;
+  }
+}
+
+/** Adds the counts of functions to the statistics of a compilation. */
+class Counts {
+  readonly #exports: CompilerExports;
+  readonly #work: ModuleWork;
+  readonly #translation = new TranslationCounts();
+  readonly #passes = new PassCounts();
+  readonly #allocation;
+  readonly #codegen;
+  readonly #denied;
+
+  constructor(exports: CompilerExports, work: ModuleWork) {
+    const { env, context, options: { target, settings } } = work;
+    this.#exports = exports;
+    this.#work = work;
+    this.#denied = target.registers(settings.explicitBounds, env.fuel).denied;
+    this.#allocation = allocatorOptions(context.optimizations, this.#denied);
+    this.#codegen = codegenOptions(context);
+  }
+
+  /** Adds those of the function that was compiled last. */
+  add(): void {
+    const { env: { statistics }, context, options: { target } } = this.#work;
+    const words = new Int32Array(this.#exports.memory.buffer, this.#exports.counts(), FIRST_DENIAL + MAX_DENIALS);
+    let at = 0;
+    for (const name of COUNTS.translation) this.#translation[name] = words[at++];
+    for (const name of COUNTS.passes) this.#passes[name] = words[at++];
+    for (const name of COUNTS.allocation) this.#allocation.counts[name] = words[at++];
+    for (const name of COUNTS.codegen) this.#codegen.counts[name] = words[at++];
+    for (const row of this.#allocation.denied) row.applied = words[at++];
+    countTranslation(this.#translation, statistics);
+    countPasses(this.#passes, statistics);
+    countApplications(this.#allocation, this.#denied, statistics);
+    countCodegen(this.#codegen, target.elideKey, context);
+  }
+}
