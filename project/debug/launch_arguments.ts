@@ -1,6 +1,6 @@
 /**
- * The arguments of the launch request of the Debug Adapter Protocol, as the commands of `waft debug` read them. Out: one
- * row each, with the JSON schema by which an editor completes and checks a configuration (editors/vscode/package.json
+ * The arguments of the launch request of the Debug Adapter Protocol, as `waft debug --dap` reads them. Out: one row
+ * each, with the JSON schema by which an editor completes and checks a configuration (editors/vscode/package.json
  * repeats it; a test compares them).
  */
 

@@ -1,7 +1,7 @@
 /**
  * Values of source types. In: a type's entry, and the place of a value. Out: a variable with its text, its parts, and a
- * way to change it. Base types, enumerations, pointers, structures, unions, arrays, bit fields and Rust's enums, slices,
- * `Vec` and `String` are read; strings behind pointers to characters are shown.
+ * way to change it. Base types, enumerations, pointers, structures, unions, arrays, bit fields and Rust's enums,
+ * slices, `Vec` and `String` are read; strings behind pointers to characters are shown.
  *
  * Parts are made on request, so a type that contains a pointer to itself causes no endless recursion.
  */

@@ -68,7 +68,7 @@ export interface Definition extends Partial<FunctionDef> {
 }
 
 /** Where a declaration is: an address of a file, and a line counted from 0. */
-export interface Location {
+interface Location {
   readonly filename: string;
   readonly line: number;
 }
