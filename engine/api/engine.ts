@@ -347,6 +347,7 @@ export class Engine implements Settings {
   readonly #lazyFrom: number | undefined;
   readonly #cache: CodeCache | undefined;
   readonly #explain: EngineOptions["explain"];
+  readonly #progress: EngineOptions["progress"];
   readonly #perfMap: boolean;
   readonly #chosen: ChosenSettings;
   /** Everything that decides code besides the bytes and the bounds. */
@@ -377,6 +378,7 @@ export class Engine implements Settings {
     this.#tierUpBatches = options.tierUpBatches ?? false;
     this.#perfMap = options.perfMap ?? false;
     this.#explain = options.explain;
+    this.#progress = options.progress;
     // Code in the cache was proven by the process that wrote it, if at all.
     this.#cache = options.cache && !this.#provesCode ? new CodeCache(options.cache) : undefined;
     this.#chosen = chosenSettings(settings);
@@ -559,6 +561,7 @@ export class Engine implements Settings {
     return withPlaces(places, () => {
       const features = new Set(cpu);
       const code = this.#compileProven(this.#parse(source, places), {
+        progress: this.#progress,
         target,
         features: this.features,
         optimizations: this.optimizations,
@@ -674,6 +677,7 @@ export class Engine implements Settings {
         ...this.#codeOptions(explicitBounds),
         target: hostBackend(),
         note: notes?.note,
+        progress: this.#progress,
         tier: tier === "optimizing" ? "optimizing" : "baseline",
         polls: tier === "auto",
         share: bodySharing(this.#threads),

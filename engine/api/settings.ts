@@ -106,6 +106,11 @@ export interface EngineOptions {
    */
   parallel?: number | "auto";
   /**
+   * Called while `compile` and `compileFor` compile with the optimizing compiler, after each function, with the number
+   * of functions that are compiled and of all: to show progress. Default: none.
+   */
+  progress?: (done: number, total: number) => void;
+  /**
    * Called after each compilation, also by a helper thread, and after loading from the cache, with a report of the
    * compiler of each function. Compiling one function at a time for it is slower. Default: none.
    */
@@ -214,6 +219,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   tierUpBatches: true,
   lazyFrom: true,
   explain: true,
+  progress: true,
 };
 
 /** The boolean options. */

@@ -142,8 +142,10 @@ function compileOptimized(valid: ValidModule, options: CompileOptions, reason?: 
   }
   if (shared === "declined") {
     withBodyCompiler({ env, context, options }, (compile) => {
+      let done = 0;
       for (const index of env.summaries.calleesFirst) {
         timed(options, index, () => noteInlineSites(inlineSites, index, compile(code, index)));
+        options.progress?.(++done, valid.funcs.length);
       }
     });
   }

@@ -84,6 +84,8 @@ export interface CompileOptions {
   source?: CodeSource | undefined;
   /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
   observe?: (code: MachineCode) => void;
+  /** Called after each body that this thread compiles with the optimizing compiler, whose threads share the work. */
+  progress?: ((done: number, total: number) => void) | undefined;
   /** Called with the index of each defined function that this thread compiles, its compiler, and the milliseconds. */
   note?: ((index: number, tier: Tier, ms: number) => void) | undefined;
 }

@@ -9,6 +9,7 @@
 import { now } from "../host/clocks.ts";
 import { appendFunctionCode } from "../codegen/function_code.ts";
 import { type BodyWork, noteInlineSites, withBodyCompiler } from "../compile/compile.ts";
+import type { CompileBody } from "../compile/compile_options.ts";
 import { codeEnd, type CompileJob, readStatistics } from "./helper.ts";
 import { Output } from "./output.ts";
 import { makeSchedule, type Schedule, STATE } from "./schedule.ts";
@@ -44,7 +45,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   const counts = new Array<number>(threads).fill(0);
   if (valid.funcs.length === 0) return counts;
   const { schedule, edges } = makeSchedule(env.summaries, threads);
-  const { target, cpu, share: _, note: __, source: ___, ...rest } = options;
+  const { target, cpu, share: _, note: __, source: ___, progress, ...rest } = options;
   const end = codeEnd(valid);
   const outputs = Array.from({ length: threads }, () => Output.make(end));
   const binary = new SharedArrayBuffer(end);
@@ -67,7 +68,14 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   const watch = failsWhenStuck(schedule, stuckMs);
   try {
     const own = shareCode(schedule, target, context);
-    withBodyCompiler(work, (compile) => compileShare(schedule, 0, outputs[0], own, compile, env.statistics, watch));
+    withBodyCompiler(work, (compile) => {
+      const compileOne: CompileBody = (code, k) => {
+        const words = compile(code, k);
+        progress?.(schedule.finished + 1, valid.funcs.length);
+        return words;
+      };
+      compileShare(schedule, 0, outputs[0], own, compileOne, env.statistics, watch);
+    });
   } catch (error) {
     schedule.fail();
     throw error;

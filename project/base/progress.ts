@@ -1,9 +1,9 @@
 /**
  * A progress line on the terminal: a slow activity and its elapsed seconds.
  *
- * In: the name of the activity. Out: after a second, one line on stderr that is redrawn and removed at the end;
- * nothing if stderr is not a terminal. Compiling blocks the caller's thread, so `startBlocking` draws from a separate
- * thread.
+ * In: the name of the activity, and how much of it is done, if that is known. Out: after a second, one line on stderr
+ * that is redrawn and removed at the end; nothing if stderr is not a terminal. Compiling blocks the caller's thread, so
+ * `startBlocking` draws from a separate thread.
  */
 import process from "node:process";
 import { Worker } from "node:worker_threads";
@@ -42,27 +42,45 @@ export function startWaiting(what: string): () => void {
   });
 }
 
+/** Words of the memory that the drawing thread reads. */
+const WORD = { STATE: 0, DONE: 1, TOTAL: 2, COUNT: 3 } as const;
+
+/** The memory of the innermost line of a computation. */
+let counts: Int32Array | undefined;
+
+/** Shows how many of the parts of the computation are done, in percent. */
+export function reportDone(done: number, total: number): void {
+  if (counts === undefined) return;
+  counts[WORD.DONE] = done;
+  counts[WORD.TOTAL] = total;
+}
+
 /** Shows `what` while this thread computes; returns a function that ends the display. */
 export function startBlocking(what: string): () => void {
   if (!isShown()) return () => {};
-  const flag = new Int32Array(new SharedArrayBuffer(4));
+  const flag = new Int32Array(new SharedArrayBuffer(4 * WORD.COUNT));
+  const outer = counts;
+  counts = flag;
   const worker = new Worker(DRAWER, {
     eval: true,
-    workerData: { flag, label: escapeHostile(what), CLEAR, FIRST_MS, EVERY_MS },
+    workerData: { flag, label: escapeHostile(what), CLEAR, FIRST_MS, EVERY_MS, WORD },
   });
   worker.unref();
   return ended(() => {
-    const drawn = Atomics.exchange(flag, 0, 2) === 1;
+    counts = outer;
+    const drawn = Atomics.exchange(flag, WORD.STATE, 2) === 1;
     void worker.terminate();
     if (drawn) process.stderr.write(CLEAR);
   });
 }
 
-/** The thread that draws: word 0 of `flag` is 1 once something is on the terminal, 2 when it must end. */
+/** The thread that draws: the state is 1 once something is on the terminal, 2 when it must end. */
 const DRAWER = `const { workerData } = require("node:worker_threads"); const { writeSync } = require("node:fs");
-const { flag, label, CLEAR, FIRST_MS, EVERY_MS } = workerData; const started = Date.now();
-const draw = () => { if (Atomics.compareExchange(flag, 0, 0, 1) === 2) return;
-  try { writeSync(2, CLEAR + label + " … " + Math.floor((Date.now() - started) / 1000) + " s"); } catch {}
+const { flag, label, CLEAR, FIRST_MS, EVERY_MS, WORD } = workerData; const started = Date.now();
+const part = () => { const total = flag[WORD.TOTAL];
+  return total === 0 ? "" : ", " + Math.floor(100 * Math.min(flag[WORD.DONE] / total, 1)) + " %"; };
+const draw = () => { if (Atomics.compareExchange(flag, WORD.STATE, 0, 1) === 2) return;
+  try { writeSync(2, CLEAR + label + " … " + Math.floor((Date.now() - started) / 1000) + " s" + part()); } catch {}
   setTimeout(draw, EVERY_MS); };
 setTimeout(draw, FIRST_MS);`;
 

@@ -62,6 +62,16 @@ progressTest("a long compilation shows a line, a short one none, a pipe none", a
   assert.deepEqual([piped.code, piped.out, piped.err], [0, "42\n", ""]);
 });
 
+progressTest("compiling to a file shows how much is done, and at the end size and time", async (folder) => {
+  const run = (file: string) => waftTyped(["compile", file, "-o", "out.waftbin"], [], folder, folder);
+  const { out } = await untilShown(folder, run);
+  assert.match(out, /… [0-9]+ s, [0-9]+ %/);
+  assert.match(out.slice(out.lastIndexOf(CLEAR)), /Kout\.waftbin: [0-9.]+ (?:KiB|MiB) in [0-9]+\.[0-9] s\r\n$/);
+  writeFileSync(join(folder, "one.wat"), functions(1));
+  const piped = await waft(["compile", "one.wat", "-o", "one.waftbin"], folder, folder);
+  assert.deepEqual([piped.code, piped.out, piped.err], [0, "", ""]);
+});
+
 /** A registry that answers each request late, so that a command waits for over a second. */
 async function lateRegistry(work: (address: string) => Promise<void>): Promise<void> {
   const server: Server = createServer((_, response) => {

@@ -94,3 +94,17 @@ Deno.test({
     assert.deepEqual(tiersOfTwoRuns(1 << 20), ["baseline compile", "baseline compile"]);
   },
 });
+
+Deno.test("the option progress counts the functions that the optimizing compiler has compiled", () => {
+  const module = `(module ${"(func (result i32) (i32.const 1))".repeat(40)})`;
+  for (const parallel of [1, 2]) {
+    const seen: (readonly [number, number])[] = [];
+    NewEngine({ tier: "optimizing", parallel, progress: (done, total) => seen.push([done, total]) }).compile(module);
+    assert.ok(seen.length > 0 && seen.every(([done, total]) => done >= 1 && done <= 40 && total === 40), String(seen));
+    assert.deepEqual(seen.map(([done]) => done), seen.map(([done]) => done).toSorted((a, b) => a - b));
+    assert.equal(seen.at(-1)![0], 40);
+  }
+  let calls = 0;
+  NewEngine({ tier: "baseline", progress: () => calls++ }).compile(module);
+  assert.equal(calls, 0, "the baseline tier is done at once");
+});

@@ -6,6 +6,7 @@
 import type { Machine } from "@waft/engine";
 import { isSingleExecutable } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
+import { statSync } from "node:fs";
 import process from "node:process";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import type { Application, ApplicationInputs } from "../../ops/build/application.ts";
@@ -17,7 +18,7 @@ import { readShape } from "../../ops/run/module_shape.ts";
 import { requireFunction } from "../../ops/run/run_module.ts";
 import { runtimePlatform } from "../../ops/build/single_runtime.ts";
 import { writeApplication } from "../../ops/build/write_application.ts";
-import { compileProgress } from "../tools/compile_progress.ts";
+import { type CompileProgress, compileProgress } from "../tools/compile_progress.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";
 import { projectGroups } from "../run/project_guest.ts";
 import { guestGrants, PROJECT_OPTION_ROWS } from "../run/run_flags.ts";
@@ -61,7 +62,8 @@ export function addCommand(program: Command): void {
     const wasi = await allowedWasi(flags);
     const runtime = flags.runtime ?? ownRuntime();
     const machine = machineOf("--runtime", runtimePlatform(runtime), flags.cpu);
-    const { form, program } = await compiled(file, invoke, machine);
+    const progress = await compileProgress();
+    const { form, program } = await compiled(file, invoke, machine, progress);
     const inputs: ApplicationInputs = {
       form,
       ...(invoke === undefined ? {} : { invoke }),
@@ -74,6 +76,7 @@ export function addCommand(program: Command): void {
     } catch (error) {
       throw new FileFailure(output, error);
     }
+    progress.finish(output, statSync(output).size);
   });
 }
 
@@ -104,8 +107,9 @@ async function compiled(
   file: string,
   invoke: string | undefined,
   machine: Machine,
+  progress: CompileProgress,
 ): Promise<{ form: ApplicationInputs["form"]; program: Application["program"] }> {
-  const done = (await compileProgress())(`compiling ${file}`);
+  const done = progress.start(`compiling ${file}`);
   try {
     const bytes = readInput(file);
     const component = await componentBytes(bytes);
@@ -115,7 +119,7 @@ async function compiled(
     }
     const shape = readShape(bytes);
     if (shape !== undefined) requireFunction(file, shape, invoke);
-    return { form: "module", program: await compileProgram(bytes, machine) };
+    return { form: "module", program: await compileProgram(bytes, machine, progress.option) };
   } catch (error) {
     throw error instanceof UsageError ? error : new FileFailure(file, error);
   } finally {

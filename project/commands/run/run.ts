@@ -69,8 +69,10 @@ export function addCommand(program: Command): void {
     }
     const failed = await coredumpOf(file, flags.coredump);
     const record = await recordingOf(flags.record);
+    const progress = await compileProgress();
     const run = runFile(file, args, {
       engine: {
+        ...progress.option,
         ...recordableEngine(controlledEngine(engine, flags), record !== undefined),
         // A module from the cache lacks the places of its functions, which a dump has.
         ...(flags.cache && flags.coredump === undefined
@@ -84,7 +86,7 @@ export function addCommand(program: Command): void {
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
-      progress: await compileProgress(),
+      progress: progress.start,
       ...guest,
       context: runContext(flags),
       failed,

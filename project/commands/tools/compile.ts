@@ -34,10 +34,11 @@ export function addCommand(program: Command): void {
     .option("--cpu <features>", "Instruction-set extensions of the target, separated by commas");
   addOptions(command, [...PROJECT_OPTION_ROWS, ...ENGINE_OPTION_ROWS]).action(
     async (file: string, flags: CompileFlags) => {
-      const engine = NewEngine({ ...await compilingOptions(flags), tier: "optimizing" });
+      const progress = await compileProgress();
+      const engine = NewEngine({ ...await compilingOptions(flags), tier: "optimizing", ...progress.option });
       const machine = flags.target === undefined ? undefined : machineOf("--target", flags.target, flags.cpu);
       if (machine === undefined && flags.cpu !== undefined) throw new UsageError("--cpu requires --target");
-      const done = (await compileProgress())(`compiling ${file}`);
+      const done = progress.start(`compiling ${file}`);
       let artifact: Uint8Array;
       try {
         const bytes = readInput(file);
@@ -53,6 +54,7 @@ export function addCommand(program: Command): void {
       } catch (error) {
         throw new FileFailure(flags.output, error);
       }
+      progress.finish(flags.output, artifact.length);
     },
   );
 }

@@ -33,7 +33,7 @@ export function addCommand(program: Command): void {
         import("./compile_progress.ts"),
       ]);
       const module = flags.module === undefined ? undefined : moduleNumber(flags.module);
-      const done = (await compileProgress())(`compiling ${file}`);
+      const done = (await compileProgress()).start(`compiling ${file}`);
       const page = await explorePage(file, { functions: flags.function, module, sources: flags.sources })
         .catch((error: unknown) => {
           throw error instanceof UsageError ? error : new FileFailure(file, error);

@@ -5,14 +5,19 @@
  * Invariant: code that accesses shared memory has explicit bounds, because the JavaScript runtime of single executables
  * has no buffers that are as large as a reservation with guard pages.
  */
-import { type Machine, NewEngine } from "@waft/engine";
+import { type EngineOptions, type Machine, NewEngine } from "@waft/engine";
 import { decodeModule } from "@waft/engine/internal/binary/decode";
 import { WaftError } from "@waft/engine/internal/errors";
 import { parseModule } from "@waft/engine/internal/text_format";
 
 /** Compiles a module. Rejects with the errors of its compilation. */
-export async function compileProgram(bytes: Uint8Array, machine: Machine): Promise<Uint8Array> {
-  const engine = NewEngine({ tier: "optimizing", ...(hasSharedMemory(bytes) ? { bounds: "explicit" as const } : {}) });
+export async function compileProgram(
+  bytes: Uint8Array,
+  machine: Machine,
+  shown: Pick<EngineOptions, "progress"> = {},
+): Promise<Uint8Array> {
+  const bounds = hasSharedMemory(bytes) ? { bounds: "explicit" as const } : {};
+  const engine = NewEngine({ tier: "optimizing", ...bounds, ...shown });
   return await engine.compileFor(machine, bytes);
 }
 
