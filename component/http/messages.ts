@@ -52,14 +52,15 @@ function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
  * Whether a request can be passed on, because all servers interpret it alike: it has one host, which the target does
  * not contradict, and its body has no transfer coding except chunks.
  */
-export function isSound(message: IncomingMessage): boolean {
+export function isSound(message: IncomingMessage, scheme: "HTTP" | "HTTPS" = "HTTP"): boolean {
   const { url = "", httpVersion } = message;
   const hosts = valuesOf(message, "host");
   const authority = targetAuthority(message);
   const codings = valuesOf(message, "transfer-encoding");
   return /^[\x21\x22\x24-\x7e]*$/.test(url) &&
     hosts.length <= 1 && hosts.every((host) => host === "" || AUTHORITY.test(host)) &&
-    (authority === undefined || (/^http:/i.test(url) && AUTHORITY.test(authority))) &&
+    (authority === undefined ||
+      (url.slice(0, url.indexOf(":")).toUpperCase() === scheme && AUTHORITY.test(authority))) &&
     (authority === undefined || hosts.every((host) => host.toLowerCase() === authority.toLowerCase())) &&
     (codings.length === 0 || (codings.length === 1 && /^chunked$/i.test(codings[0].trim()) && httpVersion === "1.1"));
 }
@@ -109,8 +110,11 @@ class Incoming implements Holding {
 
 /** wasi:http/types incoming-request. */
 export class IncomingRequest extends Incoming {
-  constructor(preview1: Preview1, message: IncomingMessage) {
+  readonly #scheme: "HTTP" | "HTTPS";
+
+  constructor(preview1: Preview1, message: IncomingMessage, scheme: "HTTP" | "HTTPS" = "HTTP") {
     super(preview1, message, "request");
+    this.#scheme = scheme;
   }
 
   method(): Method {
@@ -123,7 +127,7 @@ export class IncomingRequest extends Incoming {
   }
 
   scheme(): Scheme {
-    return { tag: "HTTP" };
+    return { tag: this.#scheme };
   }
 
   authority(): string | undefined {

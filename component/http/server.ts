@@ -5,6 +5,7 @@
  * is bounded; a client learns no details of a failure.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
 import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers";
 import type { Context, InstancePool } from "@waft/engine";
@@ -91,7 +92,15 @@ export interface ServerLoad {
   readonly refusedConnections: number;
 }
 
+/** The certificate of a server, with those that lead to its root, and its private key, as PEM. */
+export interface ServerKeys {
+  readonly cert: string;
+  readonly key: string;
+}
+
 interface ServerOptions {
+  /** Answers HTTPS in place of HTTP. */
+  readonly keys?: ServerKeys;
   readonly pool: InstancePool<ComponentInstance>;
   readonly preview1: Preview1;
   readonly limits: ServerLimits;
@@ -103,6 +112,7 @@ interface ServerOptions {
 /** The maximum number of bytes of an answer that are held back, to be sent together with its head. */
 const HELD_BYTES = 1 << 14;
 const HEADERS_TIMEOUT_MS = 30_000;
+const HANDSHAKE_TIMEOUT_MS = 30_000;
 /** The time in which a client must receive the rest of an answer after the component has returned. */
 const SENDING_TIMEOUT_MS = 60_000;
 /** The time in which a client must end a request that has been answered. */
@@ -251,9 +261,12 @@ function answerPlainly(response: ServerResponse, status: number, text: string): 
 export class ComponentServer {
   readonly #options: ServerOptions;
   readonly #server: Server;
+  readonly #scheme: "HTTP" | "HTTPS";
   readonly #waiting: (() => void)[] = [];
   /** The open connections, with the number of their requests in progress. */
   readonly #connections = new Map<Socket, number>();
+  /** Connections whose TLS handshake is not complete. */
+  readonly #handshakes = new Set<Socket>();
   /** Connections that have sent an ambiguous request; their further bytes are not interpreted. */
   readonly #distrusted = new WeakSet<Socket>();
   /** Calls of the component in progress, and answers that have not been sent. */
@@ -273,29 +286,60 @@ export class ComponentServer {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    this.#server = createServer({
+    const { keys } = options;
+    const limits = {
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
-    });
+    };
+    this.#scheme = keys === undefined ? "HTTP" : "HTTPS";
+    this.#server = keys === undefined
+      ? createServer(limits)
+      : createTlsServer({ ...limits, ...keys, handshakeTimeout: HANDSHAKE_TIMEOUT_MS, ALPNProtocols: ["http/1.1"] });
     // Hosts leave out the fields beyond their own maximum: a hidden `host` or `transfer-encoding` escaped all checks.
     this.#server.maxHeadersCount = 0;
     this.#server.on("request", (request, response) => this.#accept(request, response));
-    this.#server.on("connection", (socket: Socket) => {
-      if (this.#connections.size >= (options.limits.connections ?? MAX_CONNECTIONS)) {
-        this.#refusedConnections++;
-        return socket.destroy();
-      }
-      this.#acceptedConnections++;
-      if (socket.remoteAddress !== undefined) this.#clients.set(socket, socket.remoteAddress);
-      this.#connections.set(socket, 0);
-      // Each pipelined request listens for the end of its connection.
-      socket.setMaxListeners(0);
-      socket.on("close", () => {
-        this.#connections.delete(socket);
-        if (this.#connections.size === 0) this.#drained?.();
-      });
+    this.#server.on("connection", (socket: Socket) => this.#connect(socket));
+    if (keys === undefined) return;
+    this.#server.on("secureConnection", (socket: Socket) => this.#admit(socket));
+  }
+
+  /** Takes a new connection, unless too many are open. */
+  #connect(socket: Socket): void {
+    const { connections = MAX_CONNECTIONS } = this.#options.limits;
+    if (this.#connections.size + this.#handshakes.size >= connections) {
+      this.#refusedConnections++;
+      socket.destroy();
+    } else if (this.#scheme === "HTTP") this.#admit(socket);
+    else {
+      this.#handshakes.add(socket);
+      socket.on("close", () => this.#handshakes.delete(socket));
+    }
+  }
+
+  /** Takes a connection over which requests arrive. */
+  #admit(socket: Socket): void {
+    this.#acceptedConnections++;
+    if (socket.remoteAddress !== undefined) this.#clients.set(socket, socket.remoteAddress);
+    this.#connections.set(socket, 0);
+    // Each pipelined request listens for the end of its connection.
+    socket.setMaxListeners(0);
+    socket.on("close", () => {
+      this.#connections.delete(socket);
+      if (this.#connections.size === 0) this.#drained?.();
     });
+  }
+
+  /**
+   * Replaces the certificate for connections that begin after this call. Throws an Error for keys that are not valid,
+   * and where the host cannot replace them.
+   */
+  setKeys(keys: ServerKeys): void {
+    if (!(this.#server instanceof TlsServer)) throw new Error("the server answers HTTP");
+    if (typeof this.#server.setSecureContext !== "function") {
+      throw new Error("this JavaScript runtime cannot replace the certificate of a server");
+    }
+    this.#server.setSecureContext(keys);
   }
 
   /** Listens. Returns the address; rejects if it is not available. */
@@ -367,7 +411,7 @@ export class ComponentServer {
     await idle;
     this.#server.closeIdleConnections?.();
     await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 100).unref())]);
-    for (const socket of this.#connections.keys()) socket.destroy();
+    for (const socket of [...this.#connections.keys(), ...this.#handshakes]) socket.destroy();
   }
 
   #accept(request: IncomingMessage, response: ServerResponse): void {
@@ -389,7 +433,7 @@ export class ComponentServer {
       refuse(status, text);
     };
     if (request.rawHeaders.length > 2 * MAX_REQUEST_FIELDS) return distrust(431, "Request Header Fields Too Large");
-    if (!isSound(request)) return distrust(400, "Bad Request");
+    if (!isSound(request, this.#scheme)) return distrust(400, "Bad Request");
     if (this.#isStopping) response.setHeader("connection", "close");
     if (this.#open - this.#active >= ending) return refuse(503, "Service Unavailable");
     if (this.#active < concurrent) return start();
@@ -483,7 +527,7 @@ export class ComponentServer {
       else if (given.val.statusCode() < FIRST_FINAL_STATUS) refusal = interim(given.val);
       else this.#send(response, given.val);
     };
-    const incoming = new IncomingRequest(this.#options.preview1, request);
+    const incoming = new IncomingRequest(this.#options.preview1, request, this.#scheme);
     await instance.callAsync(limits, HANDLE, incoming, new ResponseOutparam(answer));
     if (refusal !== undefined) throw refusal;
     if (!answered) throw new Error("the component returned without an answer");
@@ -498,7 +542,7 @@ export class ComponentServer {
   ): Promise<void> {
     const { preview1 } = this.#options;
     const begun = Date.now();
-    const incoming = AsyncRequest.arrived(new IncomingRequest(preview1, request));
+    const incoming = AsyncRequest.arrived(new IncomingRequest(preview1, request, this.#scheme));
     const answer = await instance.callAsync<AsyncResponse>(limits, HANDLE_ASYNC, incoming).catch((error: unknown) => {
       throw error instanceof ComponentError ? refused(error.payload as HttpError) : error;
     });

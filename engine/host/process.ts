@@ -43,7 +43,10 @@ export function currentDirectory(): string {
 
 /** The arguments of the program. */
 export function programArguments(): string[] {
-  return own === undefined ? process.argv.slice(2) : [...own.args];
+  if (own !== undefined) return [...own.args];
+  const [, program, ...words] = process.argv;
+  // The workers that node:cluster starts from a single executable of Bun get the program's path once more.
+  return isSingleExecutable() && words[0] === program ? words.slice(1) : words;
 }
 
 /** Whether this program is a single executable, which contains its modules and the JavaScript runtime. */

@@ -1,11 +1,13 @@
 /** `waft serve` as a process: log, signals, mistakes; and the network of `waft run`. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
-import { createServer } from "node:net";
+import { request as httpsRequest } from "node:https";
+import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import type { TLSSocket } from "node:tls";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
 import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
@@ -70,6 +72,21 @@ function get(url: string, agent: Agent | false = false): Promise<{ status: numbe
       let body = "";
       message.on("data", (part) => body += String(part));
       message.on("end", () => resolve({ status: message.statusCode ?? 0, body }));
+    });
+    sent.on("error", reject);
+    sent.end();
+  });
+}
+
+/** Requests a path over TLS without checking the certificate, and returns the name in it. */
+function getSecurely(port: number, path: string): Promise<{ status: number; body: string; name: string }> {
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port, path, agent: false, rejectUnauthorized: false };
+    const sent = httpsRequest(options, (message) => {
+      const { CN } = (message.socket as TLSSocket).getPeerCertificate().subject;
+      let body = "";
+      message.on("data", (part) => body += String(part));
+      message.on("end", () => resolve({ status: message.statusCode ?? 0, body, name: String(CN) }));
     });
     sent.on("error", reject);
     sent.end();
@@ -206,6 +223,36 @@ Deno.test({
   });
 });
 
+Deno.test({
+  name: "waft serve --tls-cert answers HTTPS, and reads the certificate again when it changes",
+  ignore: LACKS_POSIX_FILES,
+}, async () => {
+  await inHome(async (home) => {
+    const pem = join(home, "server.pem");
+    copyFileSync(fixture("tls_one.pem"), pem);
+    const served = new Served(home, ["--addr", "127.0.0.1:0", "--access-log", "--tls-cert", pem, HTTP]);
+    await served.until(() => served.err.includes("\n"));
+    const port = Number(/^Listening on https:\/\/127\.0\.0\.1:(\d+)\/\n/.exec(served.err)?.[1]);
+    assert.deepEqual(await getSecurely(port, "/abc"), { status: 201, body: "/abc", name: "one.example" });
+    // A connection without a handshake must not keep the server from stopping.
+    const silent = connect(port, "127.0.0.1");
+    silent.on("error", () => {});
+    await new Promise((resolve) => silent.once("connect", resolve));
+    writeFileSync(pem, "no certificate");
+    await served.until(() => served.err.includes("not replaced: "));
+    assert.equal((await getSecurely(port, "/")).name, "one.example");
+    copyFileSync(fixture("tls_two.pem"), pem);
+    await served.until(() => served.err.includes("The certificate is replaced"));
+    assert.equal((await getSecurely(port, "/")).name, "two.example");
+    served.signal("SIGTERM");
+    assert.equal(await served.ended, 0);
+    silent.destroy();
+    const lines = served.out.split("\n").filter((line) => line !== "");
+    assert.equal(lines.length, 3);
+    assert.match(lines[0], /^127\.0\.0\.1 - - \[[^\]]+\] "GET \/abc HTTP\/1\.1" 201 4$/);
+  });
+});
+
 Deno.test("mistakes of waft serve are one line, before anything listens", async () => {
   await inHome(async (home) => {
     writeFileSync(join(home, "module.wat"), "(module)");
@@ -221,6 +268,10 @@ Deno.test("mistakes of waft serve are one line, before anything listens", async 
       [["--workers", "1", "missing.wasm"], 1, /^waft: missing\.wasm: [^\n]+\n$/],
       [["--admin", "8081", HTTP], 2, /--admin takes ADDRESS:PORT, not "8081"/],
       [["--graceful-timeout", "soon", HTTP], 2, /--graceful-timeout takes milliseconds/],
+      [["--tls-key", "key.pem", HTTP], 2, /--tls-key needs --tls-cert/],
+      [["--tls-cert", "missing.pem", HTTP], 1, /^waft: missing\.pem: [^\n]+\n$/],
+      [["--tls-cert", HTTP, HTTP], 1, /^waft: [^\n]*http\.wat: [^\n]+\n$/],
+      [["--tls-cert", fixture("tls_one.pem"), "--tls-key", fixture("tls_two.pem"), HTTP], 1, /not the certificate of/],
       [["--json", "--access-log", HTTP], 2, /--json and --access-log exclude each other/],
       [["--net", "*", HTTP], 1, /"\*" is not HOST or HOST:PORT/],
       [["--timeout", "soon", HTTP], 2, /--timeout takes milliseconds, or a number with ms, s, m or h/],

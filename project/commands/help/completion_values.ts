@@ -58,6 +58,8 @@ const OPTION_VALUES: { readonly [option: string]: ValueKind } = {
   "--sources": DIRECTORIES,
   "--target": words(...MACHINE_NAMES),
   "--tier": words("auto", "baseline", "optimizing"),
+  "--tls-cert": FILES,
+  "--tls-key": FILES,
   "--unknown-imports": words("trap"),
   "--wasi": words("all", "none"),
   "--wit": FILES,

@@ -37,6 +37,8 @@ interface ServeFlags extends EngineFlags, ControlFlags {
   workers?: string;
   watch?: boolean;
   admin?: string;
+  tlsCert?: string;
+  tlsKey?: string;
   gracefulTimeout?: string;
   dir: string[];
   env: string[];
@@ -61,6 +63,14 @@ const OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--workers <n>", description: "Worker processes that share the address: auto, or a number" },
   { flags: "--watch", description: "Replace the workers when the file changes (with --workers 1, if not given)" },
   { flags: "--admin <address:port>", description: "Address for /healthz, /readyz and /metrics (Prometheus text)" },
+  {
+    flags: "--tls-cert <file>",
+    description: "Answer HTTPS with this certificate (PEM); it is read again when it changes",
+  },
+  {
+    flags: "--tls-key <file>",
+    description: "The private key of the certificate (PEM; default: the file of --tls-cert)",
+  },
   {
     flags: "--graceful-timeout <time>",
     description: "Time for requests in progress when the server stops (default: that of --timeout)",
@@ -99,6 +109,7 @@ interface ServeSettings {
   readonly address: Address;
   readonly admin: Address | undefined;
   readonly concurrent: number;
+  readonly tls: { readonly cert: string; readonly key: string } | undefined;
   readonly gracefulMs: number;
   readonly log: ServeLog;
 }
@@ -121,6 +132,7 @@ async function serve(file: string, given: ServeFlags): Promise<void> {
     admin: flags.admin === undefined ? undefined : addressOf("--admin", flags.admin),
     concurrent: wholeNumber("--concurrent", flags.concurrent, 99_999) ?? DEFAULT_CONCURRENT,
     gracefulMs: milliseconds("--graceful-timeout", flags.gracefulTimeout ?? flags.timeout),
+    tls: tlsOf(flags),
     log: logOf(flags),
   };
   const workers = await workerCount(flags);
@@ -218,7 +230,7 @@ async function serveAsWorker(settings: ServeSettings): Promise<void> {
 
 /** Compiles the component, and listens. */
 async function startServing(
-  { file, flags, address, concurrent }: ServeSettings,
+  { file, flags, address, concurrent, tls, log }: ServeSettings,
   onRequest: (report: RequestReport) => void,
 ): Promise<Serving> {
   const { engine, ...guest } = await projectGuest(flags);
@@ -234,7 +246,9 @@ async function startServing(
       context: () => runContext(flags),
       network: networkOptions({ net: flags.net, listen: [] }),
       ...guest,
+      ...(tls === undefined ? {} : { tls }),
       onRequest,
+      onCertificate: (error) => log("certificate", { ok: error === undefined, error }),
     }));
 }
 
@@ -303,6 +317,11 @@ function addressOf(flag: string, text: string): Address {
   const port = Number(match?.[3]);
   if (match === null || port > 65_535) throw new UsageError(`${flag} takes ADDRESS:PORT, not "${text}"`);
   return { host: match[1] ?? match[2], port };
+}
+
+function tlsOf({ tlsCert: cert, tlsKey }: ServeFlags): ServeSettings["tls"] {
+  if (cert === undefined && tlsKey !== undefined) throw new UsageError("--tls-key needs --tls-cert");
+  return cert === undefined ? undefined : { cert, key: tlsKey ?? cert };
 }
 
 function logOf({ json, accessLog }: ServeFlags): ServeLog {

@@ -18,6 +18,7 @@ type ServeEvents = {
   "worker-ended": WorkerEnd;
   reloading: { readonly reason: "SIGHUP" | "file" };
   reloaded: { readonly ok: boolean };
+  certificate: { readonly ok: boolean; readonly error?: unknown };
   stopping: { readonly active: number };
   stopped: Record<never, never>;
 };
@@ -50,6 +51,8 @@ const TEXTS: { readonly [Name in keyof ServeEvents]: (data: ServeEvents[Name]) =
     `waft: worker ${pid} ended with ${signal ?? `status ${status}`}; another one starts in ${delay} ms`,
   reloading: ({ reason }) => `Replacing the workers: ${reason === "file" ? "the component has changed" : reason}`,
   reloaded: ({ ok }) => ok ? "All workers are replaced" : "waft: the new worker did not start; the old ones continue",
+  certificate: ({ ok, error }) =>
+    ok ? "The certificate is replaced" : `waft: the certificate is not replaced: ${errorText(error)}`,
   stopping: ({ active }) => `Stopping; requests in progress: ${active}`,
   stopped: () => undefined,
 };

@@ -3,7 +3,7 @@
  * log. Invariant: the file is checked, compiled and instantiated once before the address is opened, so a component that
  * cannot serve is an error of the command.
  */
-import { closeSync, openSync } from "node:fs";
+import { closeSync, openSync, readFileSync } from "node:fs";
 import { devNull } from "node:os";
 import { Budget, type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
 import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
@@ -12,6 +12,7 @@ import {
   ComponentServer,
   handlerProblem,
   type RequestReport,
+  type ServerKeys,
   type ServerLimits,
   type ServerLoad,
 } from "@waft/component/internal/http/server";
@@ -29,6 +30,8 @@ export interface ServeOptions {
   readonly engine: EngineOptions;
   readonly host: string;
   readonly port: number;
+  /** PEM files of the certificate and the private key; they are read again when they change. */
+  readonly tls?: { readonly cert: string; readonly key: string };
   readonly limits: ServerLimits;
   /** The limits of one request. */
   readonly context: () => Context;
@@ -40,6 +43,8 @@ export interface ServeOptions {
   /** Root of the project that the current directory belongs to. */
   readonly root?: string;
   readonly onRequest: (report: RequestReport) => void;
+  /** Called after the certificate has been read again; `error`: it is not valid, and the one before it remains. */
+  readonly onCertificate: (error?: unknown) => void;
 }
 
 /** A component that serves. */
@@ -85,11 +90,14 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
   };
   try {
     inFile(file, () => requireHandler(pool));
-    const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
+    const { tls } = options;
+    const keys = tls === undefined ? {} : { keys: await readKeys(tls) };
+    const server = new ComponentServer({ ...keys, pool, preview1: wasi.preview1, limits, context, onRequest });
     const { address, port, family } = await server.listen(options.host, options.port);
+    if (tls !== undefined) await watchKeys(server, tls, options.onCertificate);
     let ending: Promise<void> | undefined;
     return {
-      url: `http://${family === "IPv6" ? `[${address}]` : address}:${port}/`,
+      url: `${tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}/`,
       get active() {
         return server.active;
       },
@@ -118,6 +126,42 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     close();
     throw error;
   }
+}
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----/;
+
+/** Reads the certificate and the key. Throws FileFailure if they cannot be read or do not belong together. */
+async function readKeys({ cert, key }: NonNullable<ServeOptions["tls"]>): Promise<ServerKeys> {
+  const { createPrivateKey, X509Certificate } = await import("node:crypto");
+  const [certificate, keyText] = [cert, key].map((path) => inFile(path, () => readFileSync(path, "utf8")));
+  // Hosts differ in whether they find a key behind certificates.
+  const [privateKey] = PRIVATE_KEY.exec(keyText) ?? [];
+  if (privateKey === undefined) throw new FileFailure(key, new Error("no private key in the form PEM"));
+  try {
+    if (!new X509Certificate(certificate).checkPrivateKey(createPrivateKey(privateKey))) {
+      throw new Error(`not the certificate of the key in ${key}`);
+    }
+  } catch (error) {
+    throw new FileFailure(cert, error);
+  }
+  return { cert: certificate, key: privateKey };
+}
+
+async function watchKeys(
+  server: ComponentServer,
+  files: NonNullable<ServeOptions["tls"]>,
+  onCertificate: ServeOptions["onCertificate"],
+): Promise<void> {
+  const { watchFile } = await import("./file_watch.ts");
+  const renew = async () => {
+    try {
+      server.setKeys(await readKeys(files));
+      onCertificate();
+    } catch (error) {
+      onCertificate(error);
+    }
+  };
+  for (const path of new Set([files.cert, files.key])) watchFile(path, () => void renew());
 }
 
 /** The fuel of a budget that counts it and limits nothing: the largest integer that numbers have exactly. */
