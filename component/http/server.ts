@@ -342,13 +342,18 @@ export class ComponentServer {
     this.#server.setSecureContext(keys);
   }
 
-  /** Listens. Returns the address; rejects if it is not available. */
-  listen(host: string, port: number): Promise<AddressInfo> {
+  /**
+   * Listens on an address, or on an inherited descriptor. Returns the address, or the path of a socket in the file
+   * system; rejects if it is not available.
+   */
+  listen(place: { readonly host: string; readonly port: number } | { readonly fd: number }): Promise<
+    AddressInfo | string
+  > {
     return new Promise((resolve, reject) => {
       this.#server.once("error", reject);
-      this.#server.listen(port, host, () => {
+      this.#server.listen({ ...place }, () => {
         this.#server.off("error", reject);
-        resolve(this.#server.address() as AddressInfo);
+        resolve(this.#server.address() ?? "");
       });
     });
   }

@@ -49,6 +49,11 @@ export function programArguments(): string[] {
   return isSingleExecutable() && words[0] === program ? words.slice(1) : words;
 }
 
+/** Whether servers of this JavaScript runtime can listen on a descriptor that the process has inherited. */
+export function listensOnDescriptors(): boolean {
+  return !("Bun" in globalThis);
+}
+
 /** Whether this program is a single executable, which contains its modules and the JavaScript runtime. */
 export function isSingleExecutable(): boolean {
   const { Bun: bun } = globalThis as { Bun?: { readonly isStandaloneExecutable?: boolean } };

@@ -62,6 +62,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ],
   ["tests/cli_project/profile_test.ts", "", "absent", SAMPLES],
   ["tests/cli_project/serve_test.ts", "waft serve answers requests", "untested", SIGNALS],
+  ["tests/cli_project/serve_test.ts", "waft serve takes its socket", "absent", "there is no systemd"],
   ["tests/cli_project/serve_test.ts", "waft serve --tls-cert", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "waft serve --workers replaces", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "without --json only failures are logged", "untested", SIGNALS],

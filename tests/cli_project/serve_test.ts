@@ -1,7 +1,7 @@
 /** `waft serve` as a process: log, signals, mistakes; and the network of `waft run`. */
 import assert from "node:assert/strict";
 import { type ChildProcess, spawn } from "node:child_process";
-import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { copyFileSync, existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { connect, createServer } from "node:net";
@@ -34,10 +34,12 @@ class Served {
   out = "";
   err = "";
 
-  constructor(home: string, args: readonly string[]) {
-    const env = { ...process.env, WAFT_HOME: join(home, "waft"), NO_COLOR: "1", WAFT_NO_REPORT: "1" };
+  /** `through`: a program and its arguments that start the command which follows them. */
+  constructor(home: string, args: readonly string[], through: readonly string[] = [], more: NodeJS.ProcessEnv = {}) {
+    const env = { ...process.env, WAFT_HOME: join(home, "waft"), NO_COLOR: "1", WAFT_NO_REPORT: "1", ...more };
     const stdio: ["ignore", "pipe", "pipe"] = ["ignore", "pipe", "pipe"];
-    const child = spawn(process.execPath, [...hostArguments(CLI), "serve", ...args], { cwd: home, env, stdio });
+    const [program, ...words] = [...through, process.execPath, ...hostArguments(CLI), "serve", ...args];
+    const child = spawn(program, words, { cwd: home, env, stdio });
     this.child = child;
     child.stdout.on("data", (part) => this.out += String(part));
     child.stderr.on("data", (part) => this.err += String(part));
@@ -250,6 +252,39 @@ Deno.test({
     const lines = served.out.split("\n").filter((line) => line !== "");
     assert.equal(lines.length, 3);
     assert.match(lines[0], /^127\.0\.0\.1 - - \[[^\]]+\] "GET \/abc HTTP\/1\.1" 201 4$/);
+  });
+});
+
+/** Passes a listening socket to the command that follows, as systemd does. */
+const ACTIVATE = `import os, socket, sys
+s = socket.socket()
+s.bind(("127.0.0.1", 0))
+s.listen()
+os.dup2(s.fileno(), 3)
+os.set_inheritable(3, True)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS="1")
+os.execvp(sys.argv[1], sys.argv[1:])`;
+
+Deno.test({
+  name: "waft serve takes its socket from systemd, and reports its state",
+  ignore: LACKS_POSIX_FILES || "Bun" in globalThis,
+}, async () => {
+  await inHome(async (home) => {
+    const notify = join(home, "systemd-notify");
+    writeFileSync(notify, `#!/bin/sh\necho "$@" >> ${home}/notified\n`, { mode: 0o755 });
+    const more = { PATH: `${home}:${process.env["PATH"]}`, NOTIFY_SOCKET: join(home, "notify") };
+    const notified = () => existsSync(join(home, "notified")) ? readFileSync(join(home, "notified"), "utf8") : "";
+    for (const options of [[], ["--workers", "1"]]) {
+      rmSync(join(home, "notified"), { force: true });
+      const served = new Served(home, [...options, HTTP], ["python3", "-c", ACTIVATE], more);
+      await served.until(() => notified().includes("--ready"));
+      const url = /^Listening on (\S+)\n/.exec(served.err)?.[1] ?? "";
+      assert.notEqual(url, "http://127.0.0.1:8080/");
+      assert.deepEqual(await get(`${url}abc`), { status: 201, body: "/abc" });
+      served.signal("SIGTERM");
+      assert.equal(await served.ended, 0);
+      assert.equal(notified(), `--pid=${served.child.pid} --ready\n--pid=${served.child.pid} --stopping\n`);
+    }
   });
 });
 

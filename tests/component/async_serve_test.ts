@@ -54,7 +54,7 @@ async function withService(
   const limits = { concurrent: 4, waiting: 4 };
   const onRequest = (report: RequestReport) => void reports.push(report);
   const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
-  const { port } = await server.listen("127.0.0.1", 0);
+  const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action(port, reports, () => instances);
   } finally {

@@ -4,7 +4,7 @@
  */
 import assert from "node:assert/strict";
 import { createServer, type ServerResponse } from "node:http";
-import { connect, createServer as createTcpServer, type Socket } from "node:net";
+import { type AddressInfo, connect, createServer as createTcpServer, type Socket } from "node:net";
 import type { ComponentInstance } from "../../component/component.ts";
 import type { IncomingBody, OutgoingBody } from "../../component/http/body.ts";
 import { FutureIncomingResponse } from "../../component/http/client.ts";
@@ -49,7 +49,7 @@ async function withGuest(
   const reports: RequestReport[] = [];
   const onRequest = (report: RequestReport) => void reports.push(report);
   const server = new ComponentServer({ pool, preview1, limits, context: () => ({}), onRequest });
-  const { port } = await server.listen("127.0.0.1", 0);
+  const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action(port, reports, server);
   } finally {

@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { Agent, request as httpRequest } from "node:http";
-import { connect } from "node:net";
+import { type AddressInfo, connect } from "node:net";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../../component/mod.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
@@ -41,7 +41,7 @@ async function withServer(
   const reports: RequestReport[] = [];
   const onRequest = (report: RequestReport) => void reports.push(report);
   const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
-  const { port } = await server.listen("127.0.0.1", 0);
+  const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action({ port, server, reports });
   } finally {

@@ -5,7 +5,7 @@
  */
 import type { Command } from "commander";
 import process from "node:process";
-import { exitProcess } from "@waft/engine/internal/host/process";
+import { environmentVariable, exitProcess } from "@waft/engine/internal/host/process";
 import { codeCacheOptions } from "../../base/paths.ts";
 import { absolutePath } from "../../base/system_path.ts";
 import { FileFailure, GuestExit, UsageError } from "../../base/failure.ts";
@@ -27,6 +27,7 @@ const serveWorker = late<typeof import("../../ops/run/serve_worker.ts")>("../../
 const serveAdmin = late<typeof import("../../ops/run/serve_admin.ts")>("../../ops/run/serve_admin.ts");
 const serveMetrics = late<typeof import("../../ops/run/serve_metrics.ts")>("../../ops/run/serve_metrics.ts");
 const serveComponent = late<typeof import("../../ops/run/serve_component.ts")>("../../ops/run/serve_component.ts");
+const systemd = late<typeof import("../../ops/run/systemd.ts")>("../../ops/run/systemd.ts");
 const fileWatch = late<typeof import("../../ops/run/file_watch.ts")>("../../ops/run/file_watch.ts");
 
 interface ServeFlags extends EngineFlags, ControlFlags {
@@ -107,6 +108,8 @@ interface ServeSettings {
   readonly file: string;
   readonly flags: ServeFlags;
   readonly address: Address;
+  /** The descriptor of a socket that listens, in place of the address. */
+  readonly fd: number | undefined;
   readonly admin: Address | undefined;
   readonly concurrent: number;
   readonly tls: { readonly cert: string; readonly key: string } | undefined;
@@ -122,12 +125,15 @@ interface Address {
 async function serve(file: string, given: ServeFlags): Promise<void> {
   // Installed before anything slow, so that no signal arrives without a handler.
   const signals = watchSignals();
+  const workers = await workerCount(given);
+  const isWorker = workers !== undefined && !(await import("node:cluster")).default.isPrimary;
   const flags = { ...given, timeout: given.timeout ?? DEFAULT_TIMEOUT_MS };
   // Mistakes in the limits are reported now, not with the first request.
   runContext(flags);
   const settings: ServeSettings = {
     file,
     flags,
+    fd: await inheritedSocket(isWorker),
     address: addressOf("--addr", flags.addr ?? DEFAULT_ADDRESS),
     admin: flags.admin === undefined ? undefined : addressOf("--admin", flags.admin),
     concurrent: wholeNumber("--concurrent", flags.concurrent, 99_999) ?? DEFAULT_CONCURRENT,
@@ -135,10 +141,20 @@ async function serve(file: string, given: ServeFlags): Promise<void> {
     tls: tlsOf(flags),
     log: logOf(flags),
   };
-  const workers = await workerCount(flags);
-  if (workers === undefined) return await serveAlone(settings, signals);
-  if ((await import("node:cluster")).default.isPrimary) return await superviseWorkers(settings, workers, signals);
-  await serveAsWorker(settings);
+  if (isWorker) await serveAsWorker(settings);
+  else if (workers === undefined) await serveAlone(settings, signals);
+  else await superviseWorkers(settings, workers, signals);
+}
+
+/** The state of the service, for systemd. */
+async function notify(state: "ready" | "stopping"): Promise<void> {
+  if (environmentVariable("NOTIFY_SOCKET") !== undefined) await (await systemd()).notifySystemd(state);
+}
+
+/** The socket that systemd has passed to this process, or to the primary of a worker. */
+async function inheritedSocket(isWorker: boolean): Promise<number | undefined> {
+  if (environmentVariable("LISTEN_FDS") === undefined) return undefined;
+  return (await systemd()).passedSocket(isWorker ? process.ppid : process.pid);
 }
 
 /** Serves in this process. */
@@ -158,19 +174,22 @@ async function serveAlone(settings: ServeSettings, signals: Signals): Promise<vo
     }),
   });
   log("listening", { url: serving.url, ...(operators === undefined ? {} : { admin: operators.url }) });
+  await notify("ready");
   await signals.first;
   isReady = false;
   const ended = signals.second.then(() => exitProcess(EXIT_SIGNAL));
   log("stopping", { active: serving.load.handling + serving.load.queued });
+  const told = notify("stopping");
   await Promise.race([serving.stop(), after(gracefulMs), ended]);
   operators?.close();
+  await told;
   log("stopped", {});
   exitProcess(0);
 }
 
 /** Starts worker processes, and replaces and stops them on signals. */
 async function superviseWorkers(settings: ServeSettings, count: number, signals: Signals): Promise<void> {
-  const { file, flags, address, gracefulMs, log } = settings;
+  const { file, flags, address, fd, gracefulMs, log } = settings;
   const { Workers, WorkerStartError } = await serveWorkers();
   const listener: WorkerListener = {
     started: (pid) => log("worker-started", { pid }),
@@ -178,13 +197,14 @@ async function superviseWorkers(settings: ServeSettings, count: number, signals:
     reloaded: (ok) => log("reloaded", { ok }),
   };
   const addressArguments = (host: string, port: number) => ["--addr", addressText({ host, port })];
-  const options = { count, ...address, addressArguments, gracefulMs, listener };
+  const options = { count, address: fd === undefined ? address : undefined, addressArguments, gracefulMs, listener };
   const workers = await atAddress(address, () => Workers.start(options)).catch((error: unknown) => {
     // The worker has reported the reason.
     throw error instanceof WorkerStartError ? new GuestExit(error.status) : error;
   });
   const operators = await operatorsOf(settings, workers);
   log("listening", { url: workers.url, ...(operators === undefined ? {} : { admin: operators.url }) });
+  await notify("ready");
   const reload = (reason: "SIGHUP" | "file") => {
     log("reloading", { reason });
     void workers.reload();
@@ -193,12 +213,14 @@ async function superviseWorkers(settings: ServeSettings, count: number, signals:
   if (flags.watch === true) (await fileWatch()).watchFile(file, () => reload("file"));
   await signals.first;
   log("stopping", { active: workers.active });
+  const told = notify("stopping");
   void signals.second.then(() => {
     workers.kill();
     exitProcess(EXIT_SIGNAL);
   });
   await workers.stop();
   operators?.close();
+  await told;
   log("stopped", {});
   exitProcess(0);
 }
@@ -230,7 +252,7 @@ async function serveAsWorker(settings: ServeSettings): Promise<void> {
 
 /** Compiles the component, and listens. */
 async function startServing(
-  { file, flags, address, concurrent, tls, log }: ServeSettings,
+  { file, flags, address, fd, concurrent, tls, log }: ServeSettings,
   onRequest: (report: RequestReport) => void,
 ): Promise<Serving> {
   const { engine, ...guest } = await projectGuest(flags);
@@ -241,7 +263,7 @@ async function startServing(
         ...controlledEngine(engine, flags),
         ...(flags.cache ? { cache: { ...codeCacheOptions(), label: absolutePath(file) } } : {}),
       },
-      ...address,
+      place: fd === undefined ? address : { fd },
       limits: { concurrent, waiting: concurrent * WAITING_FACTOR },
       context: () => runContext(flags),
       network: networkOptions({ net: flags.net, listen: [] }),

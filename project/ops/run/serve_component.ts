@@ -4,6 +4,7 @@
  * cannot serve is an error of the command.
  */
 import { closeSync, openSync, readFileSync } from "node:fs";
+import type { AddressInfo } from "node:net";
 import { devNull } from "node:os";
 import { Budget, type Context, type EngineOptions, type InstancePool, NewEngine } from "@waft/engine";
 import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
@@ -28,8 +29,8 @@ import type { InstanceLoad } from "./serve_metrics.ts";
 /** Options of the server. */
 export interface ServeOptions {
   readonly engine: EngineOptions;
-  readonly host: string;
-  readonly port: number;
+  /** The address, or the descriptor of a socket that listens. */
+  readonly place: { readonly host: string; readonly port: number } | { readonly fd: number };
   /** PEM files of the certificate and the private key; they are read again when they change. */
   readonly tls?: { readonly cert: string; readonly key: string };
   readonly limits: ServerLimits;
@@ -50,8 +51,6 @@ export interface ServeOptions {
 /** A component that serves. */
 export interface Serving {
   readonly url: string;
-  /** The number of requests in progress. */
-  readonly active: number;
   /** The load of this moment. */
   readonly load: ServerLoad;
   readonly instances: InstanceLoad;
@@ -93,14 +92,11 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     const { tls } = options;
     const keys = tls === undefined ? {} : { keys: await readKeys(tls) };
     const server = new ComponentServer({ ...keys, pool, preview1: wasi.preview1, limits, context, onRequest });
-    const { address, port, family } = await server.listen(options.host, options.port);
+    const address = await server.listen(options.place);
     if (tls !== undefined) await watchKeys(server, tls, options.onCertificate);
     let ending: Promise<void> | undefined;
     return {
-      url: `${tls === undefined ? "http" : "https"}://${family === "IPv6" ? `[${address}]` : address}:${port}/`,
-      get active() {
-        return server.active;
-      },
+      url: urlOf(tls === undefined ? "http" : "https", address),
       get load() {
         return server.load;
       },
@@ -126,6 +122,11 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     close();
     throw error;
   }
+}
+
+function urlOf(scheme: string, address: AddressInfo | string): string {
+  if (typeof address === "string") return `${scheme}+unix:${address}`;
+  return `${scheme}://${address.family === "IPv6" ? `[${address.address}]` : address.address}:${address.port}/`;
 }
 
 const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----[^-]+-----END [A-Z ]*PRIVATE KEY-----/;

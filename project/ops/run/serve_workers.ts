@@ -33,8 +33,8 @@ export interface WorkerListener {
 /** Options of the workers. */
 export interface WorkersOptions {
   readonly count: number;
-  readonly host: string;
-  readonly port: number;
+  /** The address; undefined for a socket that the process has inherited. */
+  readonly address: { readonly host: string; readonly port: number } | undefined;
   /** The words of a command line that choose an address. */
   readonly addressArguments: (host: string, port: number) => readonly string[];
   /** The time that a worker has to end, in milliseconds. */
@@ -93,9 +93,9 @@ export class Workers {
 
   /** Starts the workers. Resolves when all of them accept connections; throws WorkerStartError. */
   static async start(options: WorkersOptions): Promise<Workers> {
-    const { host, port } = options;
+    const { address } = options;
     // Workers that asked for any port would get another one when no earlier worker is left.
-    const chosen = port === 0 ? options.addressArguments(host, await freePort(host)) : [];
+    const chosen = address?.port === 0 ? options.addressArguments(address.host, await freePort(address.host)) : [];
     const [words, operands] = splitAtDashes(programArguments());
     cluster.setupPrimary({ args: [...words, ...chosen, ...operands] });
     const workers = new Workers(options);
