@@ -11,6 +11,7 @@ import { ComponentError } from "../abi/traps.ts";
 import { type Holding, type HostShare, SHARES } from "../async/host_quota.ts";
 import { type NetworkGrants, parseHostPort } from "../wasi/network_grants.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
+import type { TraceContext } from "./trace.ts";
 import { Condition } from "../wasi/readiness.ts";
 import type { SocketQuota } from "../wasi/socket_address.ts";
 import { Pollable } from "../wasi/streams.ts";
@@ -152,6 +153,8 @@ export function grouped(raw: readonly string[]): Map<string, string[]> {
 export interface RequestNetwork {
   readonly grants: NetworkGrants;
   readonly quota: SocketQuota;
+  /** The trace context of the requests that are being handled. */
+  readonly traces?: TraceContext;
 }
 
 type Result = { tag: "ok"; val: IncomingResponse } | { tag: "err"; val: HttpError };
@@ -175,7 +178,7 @@ export class FutureIncomingResponse implements Holding {
   /** Sends `request`. Throws connection-limit-reached if the guest has too many requests in progress. */
   constructor(
     preview1: Preview1,
-    { grants, quota }: RequestNetwork,
+    { grants, quota, traces }: RequestNetwork,
     request: OutgoingRequest,
     options: RequestOptions | undefined,
   ) {
@@ -187,9 +190,11 @@ export class FutureIncomingResponse implements Holding {
       this.#sink.discard();
       refuse("connection-limit-reached");
     }
+    // Before anything waits: the call of the component that sends the request is running.
+    const trace = traces?.fieldsBeside((name) => request.fields.has(name)) ?? {};
     grants.resolve(to.host, to.port).then((addresses) => {
       if (this.#dropped) throw new ComponentError("access-denied");
-      this.#send(to, addresses[0], request, options);
+      this.#send(to, addresses[0], request, options, trace);
     }).catch((error: unknown) => {
       this.#fail(error);
       if (this.#request === undefined) quota.release();
@@ -227,6 +232,7 @@ export class FutureIncomingResponse implements Holding {
     address: string,
     request: OutgoingRequest,
     options: RequestOptions | undefined,
+    trace: Readonly<Record<string, string>>,
   ): void {
     const sink = this.#sink;
     const sent = this.#request = (to.isSecure ? httpsRequest : httpRequest)({
@@ -237,6 +243,7 @@ export class FutureIncomingResponse implements Holding {
       agent: false,
       setHost: false,
       headers: {
+        ...trace,
         ...Object.fromEntries(grouped(request.fields.toRaw())),
         host: to.authority,
         ...framing(request, sink),

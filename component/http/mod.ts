@@ -19,15 +19,16 @@ import {
   RequestOptions,
   ResponseOutparam,
 } from "./messages.ts";
+import type { TraceContext } from "./trace.ts";
 import { asyncHttpInterfaces } from "./v0_3/mod.ts";
 
 /** The maximum number of requests in progress, of a guest or of all instances of a server. */
 const MAX_REQUESTS = 1024;
 
-/** The interfaces of wasi:http for a guest. */
-export function httpInterfaces(wasi: ComponentWasi): ComponentImports {
+/** The interfaces of wasi:http for a guest. `traces`: the trace context of the server that calls it. */
+export function httpInterfaces(wasi: ComponentWasi, traces?: TraceContext): ComponentImports {
   const { preview1, grants } = wasi;
-  const network = { grants, quota: new SocketQuota(MAX_REQUESTS) };
+  const network = { grants, quota: new SocketQuota(MAX_REQUESTS), ...(traces === undefined ? {} : { traces }) };
   const httpErrorCode = (error: unknown): HttpError | undefined =>
     error instanceof HttpIoError ? error.httpError : undefined;
   const handle = (request: OutgoingRequest, options: RequestOptions | undefined) => {

@@ -24,6 +24,7 @@ import {
   type OutgoingResponse,
   ResponseOutparam,
 } from "./messages.ts";
+import type { TraceContext } from "./trace.ts";
 import { AsyncRequest, type AsyncResponse } from "./v0_3/messages.ts";
 
 /** The function that handles a request, in WASI 0.2 and in 0.3. */
@@ -99,6 +100,8 @@ export interface ServerKeys {
 }
 
 interface ServerOptions {
+  /** Passes the trace context of requests to the imports of the pool's instances. */
+  readonly traces?: TraceContext;
   /** Answers HTTPS in place of HTTP. */
   readonly keys?: ServerKeys;
   readonly pool: InstancePool<ComponentInstance>;
@@ -480,7 +483,9 @@ export class ComponentServer {
     this.#open++;
     let failure: { readonly error: unknown } | undefined;
     try {
-      if (!response.destroyed) await this.#answer(request, response);
+      const answer = () => this.#answer(request, response);
+      const { traces } = this.#options;
+      if (!response.destroyed) await (traces === undefined ? answer() : traces.run(request, answer));
     } catch (error) {
       failure = { error };
       this.#countBytes(response, answerPlainly(response, 500, "Internal Server Error"));

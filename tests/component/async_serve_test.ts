@@ -10,6 +10,7 @@ import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
 import { compileComponent, type Component } from "../../component/mod.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
+import { TraceContext } from "../../component/http/trace.ts";
 import { ComponentServer, type RequestReport } from "../../component/http/server.ts";
 import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
 import { ask, until } from "../support/http_requests.ts";
@@ -40,7 +41,8 @@ async function withService(
   action: (port: number, reports: RequestReport[], made: () => number) => Promise<void>,
 ): Promise<void> {
   const wasi = new ComponentWasi({ waitInEventLoop: true, ...(network === undefined ? {} : { network }) });
-  const imports = { ...wasi.imports, ...httpInterfaces(wasi) };
+  const traces = new TraceContext();
+  const imports = { ...wasi.imports, ...httpInterfaces(wasi, traces) };
   let instances = 0;
   const counted = {
     ...component,
@@ -53,7 +55,7 @@ async function withService(
   const reports: RequestReport[] = [];
   const limits = { concurrent: 4, waiting: 4 };
   const onRequest = (report: RequestReport) => void reports.push(report);
-  const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
+  const server = new ComponentServer({ traces, pool, preview1: wasi.preview1, limits, context, onRequest });
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action(port, reports, () => instances);
@@ -121,6 +123,31 @@ Deno.test("deadline, processor time and fuel end a task of a service that goes o
     assert.match(String(reports[0].error), /fuel/);
     assert.equal((await ask(port, "/hello")).body, "hello\n");
   });
+});
+
+Deno.test("requests of a service carry the trace context of the request that it handles", async () => {
+  const arrived: Record<string, unknown>[] = [];
+  const upstream = createServer(({ headers: { traceparent, tracestate } }, response) => {
+    arrived.push({ traceparent, tracestate });
+    response.end(String(traceparent));
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+  const { port: target } = upstream.address() as AddressInfo;
+  try {
+    await withService({ network: { connect: [`127.0.0.1:${target}`] } }, async (port) => {
+      const ids = ["1", "2", "3", "4"].map((digit) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`);
+      const send = (headers: Record<string, string>) => ask(port, `/client?${target}`, { headers });
+      const answers = await Promise.all(ids.map((traceparent) => send({ traceparent, tracestate: "a=1" })));
+      assert.deepEqual(answers.map(({ body }) => body), ids);
+      assert.deepEqual(arrived.map(({ tracestate }) => tracestate), ["a=1", "a=1", "a=1", "a=1"]);
+      for (const traceparent of ["00-0-0-0", `00-${"0".repeat(32)}-${"1".repeat(16)}-01`, `ff${ids[0].slice(2)}`]) {
+        assert.equal((await send({ traceparent, tracestate: "a=1" })).body, "undefined");
+        assert.equal(arrived.at(-1)?.["tracestate"], undefined);
+      }
+    });
+  } finally {
+    upstream.close();
+  }
 });
 
 for (const [name, component] of [["a service", service], ["middleware without a service", middleware]] as const) {

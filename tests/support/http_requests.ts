@@ -10,9 +10,13 @@ interface Reply {
 }
 
 /** Makes a request; rejects if the answer is incomplete. */
-export function ask(port: number, path: string, { method = "GET", body = "" } = {}): Promise<Reply> {
+export function ask(
+  port: number,
+  path: string,
+  { method = "GET", body = "", headers = {} as Record<string, string> } = {},
+): Promise<Reply> {
   return new Promise((resolve, reject) => {
-    const sent = httpRequest({ host: "127.0.0.1", port, path, method, agent: false }, (message) => {
+    const sent = httpRequest({ host: "127.0.0.1", port, path, method, headers, agent: false }, (message) => {
       const parts: Uint8Array[] = [];
       message.on("data", (part: Uint8Array) => parts.push(part));
       message.on("error", reject);

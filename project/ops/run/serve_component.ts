@@ -17,6 +17,7 @@ import {
   type ServerLimits,
   type ServerLoad,
 } from "@waft/component/internal/http/server";
+import { TraceContext } from "@waft/component/internal/http/trace";
 import { ComponentWasi, type NetworkOptions } from "@waft/component/wasi";
 import { FileFailure } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
@@ -77,10 +78,11 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
   const budget = new Budget(isMetered ? { fuel: UNLIMITED_FUEL } : {});
   // The budget of a call pays for its fuel, that of an instantiation for memory.
   const context = isMetered ? () => ({ ...options.context(), budget }) : options.context;
+  const traces = new TraceContext();
   const pool = component.pool({
     size: limits.concurrent,
     context: { deadline: INSTANTIATION_MS, budget },
-    imports: { ...narrowedInterfaces(wasi.imports, wasiGroups), ...httpInterfaces(wasi) },
+    imports: { ...narrowedInterfaces(wasi.imports, wasiGroups), ...httpInterfaces(wasi, traces) },
   });
   const close = () => {
     pool.close();
@@ -91,7 +93,7 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
     inFile(file, () => requireHandler(pool));
     const { tls } = options;
     const keys = tls === undefined ? {} : { keys: await readKeys(tls) };
-    const server = new ComponentServer({ ...keys, pool, preview1: wasi.preview1, limits, context, onRequest });
+    const server = new ComponentServer({ ...keys, traces, pool, preview1: wasi.preview1, limits, context, onRequest });
     const address = await server.listen(options.place);
     if (tls !== undefined) await watchKeys(server, tls, options.onCertificate);
     let ending: Promise<void> | undefined;
