@@ -30,6 +30,7 @@ import { DOCS_TOC, GENERATED_PAGES, REFERENCE_PAGES } from "../../registry/docs_
 import { allDocuments } from "./test_registry.ts";
 import { DEFAULT_SETTINGS } from "../../registry/settings.ts";
 import { DocumentSite } from "../../registry/site/documents.ts";
+import { headlines } from "../../registry/site/performance_page.ts";
 import { staticFile } from "../../registry/site/static_files.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -199,6 +200,18 @@ Deno.test("the figures of the load run are those that were kept", () => {
     assert.match(REGISTRY_PAGE, line);
     assert.deepEqual([row.clients, row.seconds, row.lostOrDoubled, row.other5xx], [200, 60, 0, 0]);
   }
+});
+
+Deno.test("the figures of the README are those of the page about performance", () => {
+  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8").replace(/\s+/g, " ");
+  const [runTime, fuel, reset] = headlines();
+  assert.ok(
+    readme.includes(
+      `its code takes ${runTime.value} V8's run time, the mean of ${/\d+ programs/.exec(runTime.meaning)![0]}`,
+    ),
+  );
+  assert.ok(readme.includes(`costs ${fuel.value} of the run time`));
+  assert.ok(readme.includes(`in ${reset.value} the time that V8 takes to make one`));
 });
 
 Deno.test("the limits are those of the program", () => {
