@@ -60,11 +60,10 @@ function writeCode(output: Output, state: Int32Array, code: Uint8Array): void {
 }
 
 function compileJob({ options, cpu, loop, batch }: OptimizeJob, module: Module, target: Target) {
-  const all = { ...options, target, cpu: new Set(cpu) };
-  if (loop !== undefined) return compileLoopEntry(module, all, loop);
   // The requester has compiled the module with the baseline tier, so its bodies are valid.
-  const fast = { ...all, source: portableCompiler() };
-  return batch === undefined ? compileModule(module, fast) : compileBatch(module, fast, batch.wanted, batch.mostBytes);
+  const all = { ...options, target, cpu: new Set(cpu), source: portableCompiler() };
+  if (batch !== undefined) return compileBatch(module, all, batch.wanted, batch.mostBytes);
+  return loop === undefined ? compileModule(module, all) : compileLoopEntry(module, all, loop);
 }
 
 function writeDescription(

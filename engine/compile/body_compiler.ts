@@ -16,7 +16,6 @@ import { optimize, OptimizerWorkspace } from "../optimize/passes.ts";
 import { allocateRegisters, AllocatorWorkspace } from "../regalloc/allocate.ts";
 import { checkAllocation } from "../regalloc/check_allocation.ts";
 import { FunctionTranslator } from "../translate/function.ts";
-import { translateLoopEntry } from "../translate/loop_entry.ts";
 
 /** State that one compilation reuses from function to function; kept between modules because its columns are large. */
 class Workspace {
@@ -62,7 +61,7 @@ export class BodyCompiler {
   compileLoopEntry(work: ModuleWork, code: MachineCode, index: number, at: number, as: number): number[] | undefined {
     const space = this.#spare ?? new Workspace(this.#target);
     this.#spare = undefined;
-    const isEntered = translateLoopEntry(space.translator, work.env, index, at, space.f);
+    const isEntered = space.translator.translateLoop(work.env, index, at, space.f);
     if (isEntered) this.#compile(space, work, code, as);
     this.#spare = space;
     return isEntered ? inlineSiteWords(space.f) : undefined;

@@ -20,7 +20,7 @@ import { alignImage } from "../codegen/align_image.ts";
 import { MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import { type ImageStorage, PlacedCode, StorageExhausted, storageOf } from "../codegen/placed_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
-import type { BodyWork, CompileBody, CompileOptions, ModuleWork } from "./compile_options.ts";
+import type { BodyWork, CodeSource, CompileBody, CompileLoop, CompileOptions, ModuleWork } from "./compile_options.ts";
 import { UnsupportedError } from "../base/errors.ts";
 import { ALL_FEATURE_ROWS } from "../settings/features.ts";
 import type { GrowingChunk } from "../host/memory/code_arena.ts";
@@ -358,8 +358,7 @@ export function compileLoopEntry(module: Module, options: CompileOptions, place:
   const count = valid.funcs.length;
   const code = new MachineCode(count + 1, env.signatures.length);
   target.emitStubs(context, code);
-  const { COMPILER } = BODY_COMPILERS[target.name].get();
-  const words = COMPILER.compileLoopEntry({ env, context, options }, code, place.index, place.at, count);
+  const words = loopCompiler({ env, context, options })(code, place.index, place.at, count);
   if (words === undefined) return undefined;
   const entry = loopEntry.emit(context, code, count, place.frameBytes);
   const jumps = reserveJumps(code, count);
@@ -557,14 +556,27 @@ function codegenContext(shape: ModuleInterface, options: CompileOptions, statist
 
 /** Runs `action` with a function that compiles one body of a module with the optimizing compiler. */
 export function withBodyCompiler(work: ModuleWork, action: (compile: CompileBody) => void): void {
-  const { source, verify, careful, observe, target } = work.options;
-  const use = (action: (compile: CompileBody) => void) => BODY_COMPILERS[target.name].get().COMPILER.use(work, action);
-  if (source === undefined || verify === true || careful !== undefined || observe !== undefined) return use(action);
+  const use = (action: (compile: CompileBody) => void) =>
+    BODY_COMPILERS[work.options.target.name].get().COMPILER.use(work, action);
+  const source = otherForm(work);
+  if (source === undefined) return use(action);
   action(source.begin(work, (code, index) => {
     let sites: number[] = [];
     use((compile) => sites = compile(code, index));
     return sites;
   }));
+}
+
+/** A function that compiles a body from a loop on. */
+function loopCompiler(work: ModuleWork): CompileLoop {
+  const compile: CompileLoop = (...place) =>
+    BODY_COMPILERS[work.options.target.name].get().COMPILER.compileLoopEntry(work, ...place);
+  return otherForm(work)?.beginLoop(work, compile) ?? compile;
+}
+
+/** The form of the compiler that the options give, if it can do what they ask for. */
+function otherForm({ options: { source, verify, careful, observe } }: ModuleWork): CodeSource | undefined {
+  return verify === true || careful !== undefined || observe !== undefined ? undefined : source;
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

@@ -24,10 +24,18 @@ export type ModuleWork = Pick<BodyWork, "env" | "context" | "options">;
  */
 export type CompileBody = (code: MachineCode, index: number) => number[];
 
+/**
+ * Compiles function `index` from the loop at offset `at` on (translate/loop_entry.ts), as the code's function `as`.
+ * Returns its inline sites as `CompileBody` does; undefined if the loop cannot be entered.
+ */
+export type CompileLoop = (code: MachineCode, index: number, at: number, as: number) => number[] | undefined;
+
 /** Another form of the optimizing compiler of bodies, with the same results. */
 export interface CodeSource {
   /** Begins a module, whose bodies are valid; compiles by `otherwise` what is beyond the limits of this form. */
   begin(work: ModuleWork, otherwise: CompileBody): CompileBody;
+  /** The same for loops that are entered. */
+  beginLoop(work: ModuleWork, otherwise: CompileLoop): CompileLoop;
 }
 
 export interface CompileOptions {

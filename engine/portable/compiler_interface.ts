@@ -45,6 +45,11 @@ export interface CompilerExports {
    * {@linkcode FACT}.
    */
   compileFunction(index: number, passes: number, allocation: number): number;
+  /**
+   * Compiles defined function `index` from the loop at offset `at` on, as function `as` of the code; 0 if the loop
+   * cannot be entered.
+   */
+  compileLoop(index: number, at: number, as: number, passes: number, allocation: number): number;
   /** The address of the record of counts about the function: those of {@linkcode COUNTS}, then those of denials. */
   counts(): number;
 }

@@ -9,7 +9,7 @@ import { CalleeUnknown } from "../codegen/callee_unknown.ts";
 import { codegenOptions, countCodegen } from "../codegen/codegen_options.ts";
 import { appendFunction } from "../codegen/function_code.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
-import type { CodeSource, CompileBody, ModuleWork } from "../compile/compile_options.ts";
+import type { CodeSource, CompileBody, CompileLoop, ModuleWork } from "../compile/compile_options.ts";
 import { countPasses, PassCounts, passOptions } from "../optimize/pass_options.ts";
 import { allocatorOptions, countApplications } from "../regalloc/allocator_options.ts";
 import { describeModule, type ModuleDescription } from "../translate/describe_module.ts";
@@ -20,6 +20,8 @@ import { beginCode, writeKnown, writeModule, writeRegisters } from "./module_wri
 
 /** Bytes that functions leave behind in the memory at most; then it is dropped and written anew. */
 const MAX_LEFT_BYTES = 1 << 26;
+/** A function is left to the other form. */
+const LEFT = "left";
 
 export class PortableCompiler implements CodeSource {
   readonly #exports: CompilerExports;
@@ -32,7 +34,18 @@ export class PortableCompiler implements CodeSource {
 
   begin(work: ModuleWork, otherwise: CompileBody): CompileBody {
     const session = new Session(this.#exports, work, this.#maxLeftBytes);
-    return (code, index) => session.compile(code, index) ?? otherwise(code, index);
+    return (code, index) => {
+      const sites = session.compile(code, index);
+      return sites === LEFT ? otherwise(code, index) : sites;
+    };
+  }
+
+  beginLoop(work: ModuleWork, otherwise: CompileLoop): CompileLoop {
+    const session = new Session(this.#exports, work, this.#maxLeftBytes);
+    return (code, index, at, as) => {
+      const sites = session.compileLoop(code, index, at, as);
+      return sites === LEFT ? otherwise(code, index, at, as) : sites;
+    };
   }
 }
 
@@ -60,21 +73,37 @@ class Session {
   }
 
   /**
-   * Appends the code of defined function `index`; returns its inline sites. Returns undefined if another form must
-   * compile it. Throws as that does.
+   * Appends the code of defined function `index`; returns its inline sites, or that another form must compile it.
+   * Throws as that does.
    */
-  compile(code: MachineCode, index: number): number[] | undefined {
+  compile(code: MachineCode, index: number): number[] | typeof LEFT {
+    const at = this.#run(code, (passes, allocation) => this.#exports.compileFunction(index, passes, allocation));
+    return at === LEFT ? LEFT : this.#take(code, index, at);
+  }
+
+  /** The same from the loop at offset `place` on, as function `as`; undefined if the loop cannot be entered. */
+  compileLoop(code: MachineCode, index: number, place: number, as: number): number[] | typeof LEFT | undefined {
+    const at = this.#run(code, (...bits) => this.#exports.compileLoop(index, place, as, ...bits));
+    if (at === 0) return undefined;
+    return at === LEFT ? LEFT : this.#take(code, as, at);
+  }
+
+  /** The result of `compile`, which gets the bits of passes and allocation. */
+  #run(code: MachineCode, compile: (passes: number, allocation: number) => number): number | typeof LEFT {
     this.#prepare(code);
-    const exports = this.#exports;
-    let at: number;
     try {
-      at = exports.compileFunction(index, this.#passes, this.#allocation);
+      return compile(this.#passes, this.#allocation);
     } catch (trap) {
-      const { isOfThisForm, error } = readFailure(exports);
+      const { isOfThisForm, error } = readFailure(this.#exports);
       this.#known = undefined;
-      if (isOfThisForm) return undefined;
+      if (isOfThisForm) return LEFT;
       throw error ?? trap;
     }
+  }
+
+  /** Appends function `index`, whose record is at address `at`. */
+  #take(code: MachineCode, index: number, at: number): number[] {
+    const exports = this.#exports;
     const facts = new Int32Array(exports.memory.buffer, at, FACT.COUNT);
     if (facts[FACT.MISSING] >= 0) throw new CalleeUnknown(facts[FACT.MISSING]);
     this.#append(code, index, facts);

@@ -95,7 +95,7 @@ export function inlineCall(t: Translation, funcIndex: number): void {
   f.inlineSites.push({ parent: site, callPos: pos, funcIndex });
   b.site = f.inlineSites.length - 1;
   t.inlineDepth++;
-  t.visitBody(defined);
+  t.visitBody(defined, t);
   t.inlineDepth--;
   t.depthReceived = depthReceived;
   t.depthLeft = depthLeft;

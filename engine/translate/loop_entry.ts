@@ -19,19 +19,16 @@
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { validateBody } from "../validate/code.ts";
 import { FRAME } from "../validate/visitor.ts";
-import { wordAt } from "./vector_constants.ts";
 import { BodyReader } from "./body_reader.ts";
 import { branch } from "./control.ts";
 import { loopsTooLarge } from "./failures.ts";
 import { ACTION, ACTION_OF, KIND_OF } from "./frame_actions.ts";
 import { FRAME_KIND } from "./frames.ts";
 import { beginFuel, closeRegion } from "./fuel.ts";
-import type { FunctionTranslator } from "./function.ts";
+import type { InstructionTranslator } from "./instructions.ts";
 import { type EnclosingFrame, type FrameValue, LoopFinder, type LoopState } from "./loop_finder.ts";
-import type { ModuleEnv } from "./module_env.ts";
-import { resultCount } from "./module_facts.ts";
+import { type ModuleFacts, resultCount } from "./module_facts.ts";
 
 /**
  * Limit on the instructions that are read, since enclosing loops are read twice: the larger of a constant and a
@@ -46,30 +43,29 @@ const LIMIT_PER_BYTE = 3;
  * too large.
  */
 export function translateLoopEntry(
-  t: FunctionTranslator,
-  env: ModuleEnv,
+  t: InstructionTranslator,
+  env: ModuleFacts,
   definedIndex: number,
   at: number,
   f: IrFunction,
 ): boolean {
-  const funcIndex = env.importedFuncCount + definedIndex;
-  t.begins(env);
   t.prepare(env, definedIndex, f);
   const finder = new LoopFinder(t, at);
-  validateBody(env.valid, funcIndex, finder);
-  const { state } = finder;
+  t.visitBody(definedIndex, finder);
+  const state = finder.takeState();
   if (state === undefined) return false;
   t.prepare(env, definedIndex, f);
-  f.signature = { params: Uint8Array.of(TY.I64), results: f.signature.results };
+  const params = new Uint8Array(1);
+  params[0] = TY.I64;
+  f.signature = { params, results: f.signature.results };
   new LoopReplay(t, definedIndex, at, state).run();
   t.complete(definedIndex);
-  t.report(env);
   return true;
 }
 
 /** Produces the visitor's calls for the rest of a body. */
 class LoopReplay {
-  readonly #t: FunctionTranslator;
+  readonly #t: InstructionTranslator;
   readonly #reader = new BodyReader();
   readonly #definedIndex: number;
   readonly #at: number;
@@ -83,7 +79,7 @@ class LoopReplay {
   /** The address of the baseline frame. */
   #frame = 0;
 
-  constructor(t: FunctionTranslator, definedIndex: number, at: number, state: LoopState) {
+  constructor(t: InstructionTranslator, definedIndex: number, at: number, state: LoopState) {
     this.#t = t;
     this.#definedIndex = definedIndex;
     this.#at = at;
@@ -98,12 +94,12 @@ class LoopReplay {
     const { enclosing, operands } = this.#state;
     this.#begin();
     this.#push(operands[0]);
-    enclosing.forEach((frame, n) => {
-      this.#openEnclosing(frame);
+    for (let n = 0; n < enclosing.length; n++) {
+      this.#openEnclosing(enclosing[n]);
       this.#push(operands[n + 1]);
-    });
+    }
     this.#loop(this.#at);
-    for (const frame of enclosing.toReversed()) this.#closeEnclosing(frame);
+    for (let n = enclosing.length - 1; n >= 0; n--) this.#closeEnclosing(enclosing[n]);
     this.#rest();
     this.#t.end(this.#reader.at, -1);
   }
@@ -118,10 +114,12 @@ class LoopReplay {
     t.funcIndex = funcIndex;
     t.localEnd = locals.length;
     frames.reserveLocals(locals.length);
-    t.reserve(env.summaries.bytes[this.#definedIndex] + 16 + operands.flat().length);
+    let count = 0;
+    for (const list of operands) count += list.length;
+    t.reserve(env.summaries.bytes[this.#definedIndex] + 16 + count);
     b.openBlock(0, false);
     this.#frame = b.param(TY.I64);
-    locals.forEach((local, k) => frames.locals[k] = this.#load(local));
+    for (let k = 0; k < locals.length; k++) frames.locals[k] = this.#load(locals[k]);
     frames.loggedAt.fill(0, 0, locals.length);
     const results = resultCount(env, funcIndex);
     t.bodyFrame = frames.open(FRAME_KIND.BODY, 0, results, results);
@@ -132,13 +130,11 @@ class LoopReplay {
   }
 
   /** A value of the baseline frame. The loads precede every operation that may move the stack. */
-  #load({ ty, home, constant }: FrameValue): number {
+  #load(value: FrameValue): number {
+    const { ty, home, isConstant, lo, hi, third, fourth } = value;
     const { b, env } = this.#t;
-    if (constant === undefined) return b.emit(OP.LOAD, ty, this.#frame, 0, env.payloadRegion, home);
-    const { lo, hi, vector } = constant;
-    return vector === undefined
-      ? b.constant(ty, lo, hi)
-      : this.#t.vectorConstant(wordAt(vector, 0), wordAt(vector, 4), wordAt(vector, 8), wordAt(vector, 12));
+    if (!isConstant) return b.emit(OP.LOAD, ty, this.#frame, 0, env.payloadRegion, home);
+    return ty === TY.V128 ? this.#t.vectorConstant(lo, hi, third, fourth) : b.constant(ty, lo, hi);
   }
 
   #push(values: readonly FrameValue[]): void {
@@ -146,7 +142,8 @@ class LoopReplay {
   }
 
   /** Opens the frames for an enclosing frame, whose parameters the code in front of the loop has used. */
-  #openEnclosing({ kind, at, params, results }: EnclosingFrame): void {
+  #openEnclosing(frame: EnclosingFrame): void {
+    const { kind, at, params, results } = frame;
     const { imm } = this.#read(at);
     const t = this.#t;
     if (kind === FRAME.TRY_TABLE || kind === FRAME.TRY) {
@@ -163,7 +160,8 @@ class LoopReplay {
   }
 
   /** Translates the rest of an enclosing frame, and closes it. */
-  #closeEnclosing({ kind, at }: EnclosingFrame): void {
+  #closeEnclosing(frame: EnclosingFrame): void {
+    const { kind, at } = frame;
     const t = this.#t;
     const delegate = this.#rest();
     const end = this.#reader.at;
@@ -218,7 +216,8 @@ class LoopReplay {
   #rest(): number {
     const reader = this.#reader;
     const { imm } = reader;
-    for (let inside = 0;;) {
+    let inside = 0;
+    while (inside >= 0) {
       const id = reader.next();
       const { at } = reader;
       if (--this.#left < 0) throw loopsTooLarge(at);
@@ -248,6 +247,7 @@ class LoopReplay {
           this.#instruction(id, at);
       }
     }
+    return -1;
   }
 
   #instruction(id: number, at: number): void {
@@ -256,8 +256,9 @@ class LoopReplay {
     else if (ACTION_OF[id] === ACTION.LABELS) {
       for (let k = 0; k <= imm.labelCount; k++) imm.labels[k] = this.#label(imm.labels[k]);
     }
-    const cast = this.#state.castTypes.get(at);
-    if (cast !== undefined) {
+    const { castTypes } = this.#state;
+    if (castTypes.has(at)) {
+      const cast = castTypes.get(at)!;
       imm.heap2 = cast.heap;
       imm.nullable2 = cast.nullable;
     }
@@ -266,11 +267,13 @@ class LoopReplay {
 
   /** Skips the else arm of the innermost frame. */
   #skip(): number {
-    for (let inside = 0;;) {
+    let inside = 0;
+    while (inside >= 0) {
       const action = ACTION_OF[this.#reader.next()];
       if (action === ACTION.ENTER) inside++;
-      else if ((action === ACTION.END || action === ACTION.DELEGATE) && inside-- === 0) return -1;
+      else if (action === ACTION.END || action === ACTION.DELEGATE) inside--;
     }
+    return -1;
   }
 
   /** The translator's label for a label of the body. */
@@ -280,7 +283,6 @@ class LoopReplay {
 
   /** Replaces the labels of the clauses that have been read by the translator's. */
   #relabelClauses(): void {
-    const { imm } = this.#reader;
-    imm.catches = imm.catches.map((clause) => ({ ...clause, label: this.#label(clause.label) }));
+    for (const clause of this.#reader.imm.catches) clause.label = this.#label(clause.label);
   }
 }

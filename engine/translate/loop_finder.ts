@@ -7,12 +7,13 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
-import { type CodeVisitor, FRAME } from "../validate/visitor.ts";
+import { FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";
-import type { HeapType, ValType } from "../wasm/types.ts";
 import { tyOf } from "../wasm/ir_types.ts";
+import { BodyVisitor } from "./body_visitor.ts";
 import { IS_CAST } from "./frame_actions.ts";
 import type { InstructionTranslator } from "./instructions.ts";
+import { wordAt } from "./vector_constants.ts";
 
 /** The numbers of parameters and results of a frame. */
 interface FrameType {
@@ -20,20 +21,34 @@ interface FrameType {
   readonly results: number;
 }
 
+/** The static type of the operand of a cast. */
+interface CastType {
+  readonly heap: number;
+  readonly nullable: boolean;
+}
+
 /** A frame around the loop. */
-export interface EnclosingFrame extends FrameType {
+export interface EnclosingFrame {
   readonly kind: number;
   /** Absolute offset of its opcode. */
   readonly at: number;
+  readonly params: number;
+  readonly results: number;
+  /** Whether the body is in a catch of it, a legacy try. */
+  isCatch: boolean;
 }
 
 /** A local or an operand of a baseline frame. */
 export interface FrameValue {
   readonly ty: number;
   /** Offset of its home in the frame. */
-  readonly home: number;
-  /** The bits of an operand that is a constant, which may have no value in its home. */
-  readonly constant?: { readonly lo: number; readonly hi: number; readonly vector: Uint8Array | undefined };
+  home: number;
+  /** Whether it is a constant, which may have no value in its home; its words, the lowest first. */
+  readonly isConstant: boolean;
+  readonly lo: number;
+  readonly hi: number;
+  readonly third: number;
+  readonly fourth: number;
 }
 
 /** The state of a body at the header of a loop. */
@@ -46,7 +61,7 @@ export interface LoopState {
   /** The types of all frames of the body, by offset of the opcode. */
   readonly frameTypes: ReadonlyMap<number, FrameType>;
   /** The static types that validation found for the operands of casts, by offset of the instruction. */
-  readonly castTypes: ReadonlyMap<number, { readonly heap: HeapType; readonly nullable: boolean }>;
+  readonly castTypes: ReadonlyMap<number, CastType>;
 }
 
 /** Bytes of a home; the layout is that of baseline/kernel/operands.ts. */
@@ -54,21 +69,31 @@ function homeBytes(ty: number): number {
   return Math.max(8, TY_BYTES[ty]);
 }
 
-export class LoopFinder implements CodeVisitor {
+/** A value that is in its home. */
+function stored(ty: number, home: number): FrameValue {
+  return { ty, home, isConstant: false, lo: 0, hi: 0, third: 0, fourth: 0 };
+}
+
+export class LoopFinder extends BodyVisitor {
   readonly #t: InstructionTranslator;
   readonly #at: number;
-  readonly #open: (EnclosingFrame & { isCatch: boolean })[] = [];
-  readonly #castTypes = new Map<number, { heap: HeapType; nullable: boolean }>();
+  readonly #open: EnclosingFrame[] = [];
+  readonly #castTypes = new Map<number, CastType>();
   readonly #frameTypes = new Map<number, FrameType>();
-  #locals: readonly ValType[] = [];
+  /** Types of the locals of the IR. */
+  readonly #locals: number[] = [];
   #found = false;
-  #state: { readonly operands: FrameValue[][]; readonly enclosing: readonly EnclosingFrame[] } | undefined;
+  /** Whether the loop can be entered; if so, its operands and the frames around it. */
+  #isEntered = false;
+  readonly #operands: FrameValue[][] = [];
+  #enclosing: readonly EnclosingFrame[] = [];
   /** Kinds of the open frames, of the whole body; number of open legacy tries, and its maximum. */
   readonly #kinds: number[] = [];
   #tries = 0;
   #maxTries = 0;
 
   constructor(t: InstructionTranslator, at: number) {
+    super();
     this.#t = t;
     this.#at = at;
   }
@@ -77,28 +102,35 @@ export class LoopFinder implements CodeVisitor {
    * The state at the loop, once the body has been visited; undefined if no reachable loop begins there, or if it is in
    * a legacy catch, whose exception the frame does not hold.
    */
-  get state(): LoopState | undefined {
-    if (this.#state === undefined) return undefined;
+  takeState(): LoopState | undefined {
+    if (!this.#isEntered) return undefined;
+    const locals: FrameValue[] = [];
     let home = 0;
-    const withHome = <Value extends FrameValue>(value: Value) => {
-      const located = { ...value, home };
-      home += homeBytes(value.ty);
-      return located;
-    };
-    const locals = this.#locals.map((type) => withHome({ ty: tyOf(type), home: 0 }));
+    for (const ty of this.#locals) {
+      locals.push(stored(ty, home));
+      home += homeBytes(ty);
+    }
     home += this.#maxTries * 8; // baseline code keeps the exceptions of legacy catches here
-    const operands = this.#state.operands.map((list) => list.map(withHome));
+    for (const list of this.#operands) {
+      for (const value of list) {
+        value.home = home;
+        home += homeBytes(value.ty);
+      }
+    }
     return {
       locals,
-      enclosing: this.#state.enclosing,
-      operands,
+      enclosing: this.#enclosing,
+      operands: this.#operands,
       frameTypes: this.#frameTypes,
       castTypes: this.#castTypes,
     };
   }
 
-  begin(funcIndex: number, params: number, results: number, locals: readonly ValType[]): void {
-    this.#locals = locals;
+  begin(funcIndex: number, params: number, results: number, locals: readonly number[]): void {
+    const { signature } = this.#t.f;
+    for (let k = 0; k < locals.length; k++) {
+      this.#locals.push(k < params ? signature.params[k] : tyOf(locals[k]));
+    }
     this.#t.begin(funcIndex, params, results, locals);
   }
 
@@ -114,7 +146,7 @@ export class LoopFinder implements CodeVisitor {
     if (this.#found) return;
     if (at === this.#at && kind === FRAME.LOOP) {
       this.#found = true;
-      this.#takeState(params);
+      this.#noteState(params);
       return;
     }
     this.#open.push({ kind, at, params, results, isCatch: false });
@@ -132,26 +164,28 @@ export class LoopFinder implements CodeVisitor {
   }
 
   end(at: number, delegate: number): void {
-    if (this.#kinds.pop() === FRAME.TRY) this.#tries--;
+    // The body's own frame was not entered.
+    if (this.#kinds.length > 0 && this.#kinds.pop() === FRAME.TRY) this.#tries--;
     if (this.#found) return;
-    this.#open.pop();
+    if (this.#open.length > 0) this.#open.pop();
     this.#t.end(at, delegate);
   }
 
   finish(): void {}
 
-  /** Records the state at the loop. Its `params` topmost operands are its parameters, which iterations change. */
-  #takeState(params: number): void {
+  /** Notes the state at the loop. Its `params` topmost operands are its parameters, which iterations change. */
+  #noteState(params: number): void {
     const { reachable, frames, sp } = this.#t;
-    if (!reachable || this.#open.some(({ isCatch }) => isCatch)) return;
-    const operands: FrameValue[][] = [];
+    if (!reachable) return;
+    for (const { isCatch } of this.#open) if (isCatch) return;
     for (let n = 0; n < frames.count; n++) {
       const end = n + 1 < frames.count ? frames.height[n + 1] : sp;
       const list: FrameValue[] = [];
       for (let k = frames.height[n]; k < end; k++) list.push(this.#operand(k, k < sp - params));
-      operands.push(list);
+      this.#operands.push(list);
     }
-    this.#state = { operands, enclosing: this.#open.slice() };
+    this.#enclosing = this.#open.slice();
+    this.#isEntered = true;
   }
 
   /** Operand `k` of the stack, which may be a constant if `isFixed`; its home is determined later. */
@@ -159,8 +193,18 @@ export class LoopFinder implements CodeVisitor {
     const { f, stack } = this.#t;
     const value = stack[k];
     const ty = f.ty[value];
-    if (!isFixed || f.op[value] !== OP.CONST) return { ty, home: 0 };
-    const vector = ty === TY.V128 ? f.vectors.slice(f.imm[value] * 16, f.imm[value] * 16 + 16) : undefined;
-    return { ty, home: 0, constant: { lo: f.imm[value], hi: f.c[value], vector } };
+    if (!isFixed || f.op[value] !== OP.CONST) return stored(ty, 0);
+    if (ty !== TY.V128) return { ty, home: 0, isConstant: true, lo: f.imm[value], hi: f.c[value], third: 0, fourth: 0 };
+    const { vectors } = f;
+    const at = f.imm[value] * 16;
+    return {
+      ty,
+      home: 0,
+      isConstant: true,
+      lo: wordAt(vectors, at),
+      hi: wordAt(vectors, at + 4),
+      third: wordAt(vectors, at + 8),
+      fourth: wordAt(vectors, at + 12),
+    };
   }
 }

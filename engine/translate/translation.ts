@@ -12,6 +12,7 @@ import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { CatchClause } from "../wasm/immediates.ts";
 import { BodyReader } from "./body_reader.ts";
+import { BodyVisitor } from "./body_visitor.ts";
 import { CastState } from "./cast_state.ts";
 import { Frames } from "./frames.ts";
 import { LoopScan } from "./loop_scan.ts";
@@ -23,7 +24,7 @@ import { VectorConstants } from "./vector_constants.ts";
  * The state of the translation of one function at a time. instructions.ts implements the visitor's methods and
  * dispatches to the topics' files.
  */
-export abstract class Translation {
+export abstract class Translation extends BodyVisitor {
   env!: ModuleFacts;
   f!: IrFunction;
   readonly b: Builder = new Builder(new IrFunction());
@@ -147,10 +148,8 @@ export abstract class Translation {
     return this.b.pure(OP.CONST, TY.V128, 0, 0, 0, this.vectors.indexOf(this.f, w0, w1, w2, w3));
   }
 
-  /**
-   * Reports the instructions of defined function `definedIndex` to this translation, from `begin` to the last `end`.
-   */
-  abstract visitBody(definedIndex: number): void;
+  /** Reports the instructions of defined function `definedIndex` to `visitor`, from `begin` to the last `end`. */
+  abstract visitBody(definedIndex: number, visitor: BodyVisitor): void;
 
   /** Positions `reader` at the start of the body of defined function `definedIndex`. */
   abstract openBody(definedIndex: number): void;

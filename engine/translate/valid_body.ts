@@ -6,8 +6,10 @@
 import { Bug } from "../base/errors.ts";
 import type { IrFunction } from "../ir/function.ts";
 import { BodyReader } from "./body_reader.ts";
+import type { BodyVisitor } from "./body_visitor.ts";
 import { ACTION, ACTION_OF, IS_CAST, KIND_OF } from "./frame_actions.ts";
 import { InstructionTranslator } from "./instructions.ts";
+import { translateLoopEntry } from "./loop_entry.ts";
 import { type ModuleFacts, paramCount, resultCount } from "./module_facts.ts";
 
 /** The bodies of a module. */
@@ -31,8 +33,14 @@ export class ValidBodyTranslator extends InstructionTranslator {
   translate(env: ModuleFacts, bodies: ValidBodies, definedIndex: number, f: IrFunction): void {
     this.#bodies = bodies;
     this.prepare(env, definedIndex, f);
-    this.visitBody(definedIndex);
+    this.visitBody(definedIndex, this);
     this.complete(definedIndex);
+  }
+
+  /** The same for the function from the loop at offset `at` on; see {@linkcode translateLoopEntry}. */
+  translateLoop(env: ModuleFacts, bodies: ValidBodies, definedIndex: number, at: number, f: IrFunction): boolean {
+    this.#bodies = bodies;
+    return translateLoopEntry(this, env, definedIndex, at, f);
   }
 
   openBody(definedIndex: number): void {
@@ -45,7 +53,7 @@ export class ValidBodyTranslator extends InstructionTranslator {
     reader.reset(body, 0, this.env.bodyOffset[definedIndex]);
   }
 
-  visitBody(definedIndex: number): void {
+  visitBody(definedIndex: number, visitor: BodyVisitor): void {
     while (this.#readers.length <= this.inlineDepth) this.#readers.push(new BodyReader());
     const reader = this.#readers[this.inlineDepth];
     this.#open(reader, definedIndex);
@@ -55,7 +63,7 @@ export class ValidBodyTranslator extends InstructionTranslator {
     locals.length = 0;
     for (let k = 0; k < params; k++) locals.push(0);
     reader.locals(locals);
-    this.begin(funcIndex, params, resultCount(this.env, funcIndex), locals);
+    visitor.begin(funcIndex, params, resultCount(this.env, funcIndex), locals);
     let depth = 1;
     while (depth > 0) {
       const id = reader.next();
@@ -63,41 +71,41 @@ export class ValidBodyTranslator extends InstructionTranslator {
       switch (ACTION_OF[id]) {
         case ACTION.ENTER:
           depth++;
-          this.#enterFrame(reader, KIND_OF[id]);
+          this.#enterFrame(reader, KIND_OF[id], visitor);
           break;
         case ACTION.ELSE:
-          this.otherwise(reader.at);
+          visitor.otherwise(reader.at);
           break;
         case ACTION.CATCH:
-          this.handler(reader.imm.index, reader.at);
+          visitor.handler(reader.imm.index, reader.at);
           break;
         case ACTION.CATCH_ALL:
-          this.handler(-1, reader.at);
+          visitor.handler(-1, reader.at);
           break;
         case ACTION.END:
           depth--;
-          this.end(reader.at, -1);
+          visitor.end(reader.at, -1);
           break;
         case ACTION.DELEGATE:
           depth--;
-          this.end(reader.at, reader.imm.index);
+          visitor.end(reader.at, reader.imm.index);
           break;
         default:
           if (IS_CAST[id] !== 0) this.#readOperandType(reader);
-          this.instruction(id, reader.imm, reader.at);
+          visitor.instruction(id, reader.imm, reader.at);
       }
     }
   }
 
-  /** Opens a frame with the block type that was read. */
-  #enterFrame(reader: BodyReader, kind: number): void {
+  /** Opens a frame for `visitor` with the block type that was read. */
+  #enterFrame(reader: BodyReader, kind: number, visitor: BodyVisitor): void {
     const { env } = this;
     const { imm, at } = reader;
     const type = imm.blockTypeIndex;
     if (type >= 0) {
       const { params, results } = env.signatures[env.typeSignature[type]];
-      this.enter(kind, params.length, results.length, imm, at);
-    } else this.enter(kind, 0, type === -1 ? 0 : 1, imm, at);
+      visitor.enter(kind, params.length, results.length, imm, at);
+    } else visitor.enter(kind, 0, type === -1 ? 0 : 1, imm, at);
   }
 
   /** Sets the static type of the operand of the cast that was read. */

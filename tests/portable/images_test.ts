@@ -15,6 +15,7 @@ import { decodeModule } from "../../engine/binary/decode.ts";
 import {
   compileBatch,
   type CompiledCode,
+  compileLoopEntry,
   compileModule,
   type CompileOptions,
   prepareBodyCompiler,
@@ -26,9 +27,11 @@ import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
-import { summarize } from "../../engine/translate/summaries.ts";
+import { skipLocals, summarize } from "../../engine/translate/summaries.ts";
 import { validateModule } from "../../engine/validate/module.ts";
+import { CodeReader } from "../../engine/wasm/code_reader.ts";
 import type { Module } from "../../engine/wasm/module.ts";
+import { idOf } from "../../engine/wasm/opcodes.ts";
 import { FOLDER, generatedFiles } from "../../scripts/generate/portable/build_compiler.ts";
 import { compilerExports } from "../../scripts/generate/portable/compiler_forms.ts";
 import { outOfDate } from "../../scripts/generate/generated_files.ts";
@@ -60,12 +63,14 @@ await prepareBodyCompiler("arm64");
 const compiler = portableCompiler();
 assert.ok(compiler !== undefined, "the host has WebAssembly");
 
+const left = () => assert.fail("the compiled form left a function to the other one");
 /** The compiled form, which must compile every function. */
 const ALONE: CodeSource = {
-  begin: (work) => compiler.begin(work, () => assert.fail("the compiled form left a function to the other one")),
+  begin: (work) => compiler.begin(work, left),
+  beginLoop: (work) => compiler.beginLoop(work, left),
 };
 
-let functions = 0;
+let functions = 0, loops = 0;
 
 /** The options of a turn. */
 function optionsOf(turn: number): CompileOptions {
@@ -98,6 +103,35 @@ function compareModule(name: string, module: Module, turn: number, source: CodeS
   assert.deepEqual(found.jumps, expected.jumps, `batch of ${label}`);
 }
 
+/** Compares the code that is entered at the loops of a module, at most `most` of them. */
+function compareLoops(name: string, module: Module, turn: number, most: number): void {
+  const options = optionsOf(turn);
+  if (options.settings.deterministic) return;
+  for (const { index, at } of loopsOf(module).slice(0, most)) {
+    const place = { index, at, frameBytes: 256 }, label = `${name}, turn ${turn}, loop at ${at}`;
+    const found = compileLoopEntry(module, { ...options, source: ALONE }, place);
+    const expected = compileLoopEntry(module, options, place);
+    assert.equal(found === undefined, expected === undefined, label);
+    if (found === undefined || expected === undefined) continue;
+    assertSame(found, expected, label);
+    assert.deepEqual([found.entry, found.jumps], [expected.entry, expected.jumps], label);
+    loops++;
+  }
+}
+
+/** The loops of all bodies. */
+function loopsOf({ funcs }: Module): { readonly index: number; readonly at: number }[] {
+  const LOOP = idOf("loop");
+  return funcs.flatMap(({ body }, index) => {
+    const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset), found = [];
+    skipLocals(reader);
+    while (!reader.done) {
+      if (reader.next() === LOOP) found.push({ index, at: reader.at });
+    }
+    return found;
+  });
+}
+
 Deno.test("the stored compiler is that of the sources", async () => {
   assert.deepEqual(outOfDate(FOLDER, await generatedFiles()), [], "run `deno task build:compiler`");
 });
@@ -113,6 +147,24 @@ Deno.test("images are equal in both forms: programs", () => {
   compareModule("kernel", decodeModule(fromBase64(KERNEL)), 0);
   compareModule("compiler", decodeModule(compilerBytes()), 1);
   assert.ok(functions > 1500, `${functions} functions`);
+});
+
+Deno.test("code that is entered at loops is equal in both forms", () => {
+  for (const [turn, program] of PROGRAMS.entries()) {
+    compareLoops(program.name, decodeModule(programBytes(program)), turn, 8);
+  }
+  for (const [turn, name] of ["files", "lisp", "pack", "threads", "words"].entries()) {
+    const file = readFileSync(new URL(`../../examples/wasi/${name}.wasm`, import.meta.url));
+    compareLoops(name, decodeModule(new Uint8Array(file)), turn, 30);
+  }
+  compareLoops("kernel", decodeModule(fromBase64(KERNEL)), 0, 40);
+  const before = loops;
+  for (let seed = 1; seed <= SEEDS; seed++) {
+    for (const bytes of generateModules(seed, GENERATED_FEATURES)) {
+      compareLoops(`seed ${seed}`, decodeModule(bytes), seed, 6);
+    }
+  }
+  assert.ok(before > 200 && loops - before > 20, `${before} loops of programs, ${loops - before} of random modules`);
 });
 
 Deno.test("images are equal in both forms: random modules", () => {
@@ -178,6 +230,7 @@ Deno.test("functions beyond the memory of the compiled form are compiled by the 
         others++;
         return otherwise(code, index);
       }),
+    beginLoop: left,
   };
   const callers = Array.from(
     { length: 8 },

@@ -16,7 +16,7 @@ import { TY } from "../../engine/ir/types.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { ProgramMaker } from "../../engine/optimize/testing/random_functions.ts";
 import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
-import { HOST_ONLY, PENDING, PORTABLE, UNUSED } from "../../scripts/generate/portable/portable_files.ts";
+import { HOST_ONLY, PORTABLE, UNUSED } from "../../scripts/generate/portable/portable_files.ts";
 import { GENERATED_FEATURES, generateModules } from "../fuzz/generate_module.ts";
 import { translatedFunctions } from "../support/translated_functions.ts";
 import { OptimizerForms } from "./optimizer_forms.ts";
@@ -69,21 +69,19 @@ function compareModule(forms: OptimizerForms, name: string, bytes: Uint8Array<Ar
   forms.reset();
 }
 
-Deno.test("every file of the compiler's rooms is in the subset, pending, or not run by the compiler", () => {
+Deno.test("every file of the compiler's rooms is in the subset, or not run by the compiler", () => {
   const missing: string[] = [], twice: string[] = [];
   for (const room of ROOMS) {
     for (const name of readdirSync(ENGINE + room)) {
       const file = `${room}/${name}`;
       if (!name.endsWith(".ts") || name.endsWith("_test.ts")) continue;
-      const count = [PORTABLE, PENDING, UNUSED].filter((list) => list.includes(file)).length;
-      if (count === 0 && !PENDING.includes(`${room}/`)) missing.push(file);
+      const count = [PORTABLE, UNUSED].filter((list) => list.includes(file)).length;
+      if (count === 0) missing.push(file);
       if (count > 1) twice.push(file);
     }
   }
   assert.deepEqual({ missing, twice }, { missing: [], twice: [] });
-  const gone = [...PORTABLE, ...PENDING, ...UNUSED, ...Object.keys(HOST_ONLY)].filter((path) =>
-    !existsSync(ENGINE + path)
-  );
+  const gone = [...PORTABLE, ...UNUSED, ...Object.keys(HOST_ONLY)].filter((path) => !existsSync(ENGINE + path));
   assert.deepEqual(gone, []);
 });
 

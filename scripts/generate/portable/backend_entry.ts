@@ -9,6 +9,7 @@
  *     emit(index)       emits it as defined function `index`, alone, after its registers were allocated
  *     compileBody(…)    all steps from the IR as it is loaded
  *     compileFunction(…)  all steps from the bytes of a function, for the module that translation has opened
+ *     compileLoop(…)    the same from a loop on
  *     codeFacts(index)  address of the record of FACT (compiler_interface.ts), about defined function `index`
  *     counts()          address of the record of COUNTS, about the function compiled last
  *     knownColumn(n)    address of a column of facts about the functions that are compiled already
@@ -41,8 +42,8 @@ import { BlockEnds } from "./codegen/block_ends";
 import { CodegenOptions } from "./codegen/codegen_options";
 import { MachineCode } from "./codegen/machine_code";
 import { Signature } from "./ir/types";
-import { currentFunction, loadedFunction, passCounts, run } from "./optimizer_entry";
-import { translate, translationCounts } from "./translator_entry";
+import { currentFunction, describeFunction, loadedFunction, passCounts, run } from "./optimizer_entry";
+import { translate, translateLoop, translationCounts } from "./translator_entry";
 
 const FACTS: StaticArray<i32> = [${Array(FACT.COUNT).fill(0).join(", ")}];
 const COUNTS: StaticArray<i32> = [${Array(FIRST_DENIAL + MAX_DENIALS).fill(0).join(", ")}];
@@ -138,6 +139,16 @@ export function compileBody(signature: i32, funcIndex: i32, index: i32, passes: 
 
 export function compileFunction(index: i32, passes: i32, allocation: i32): usize {
   translate(index);
+  return compileTranslated(index, passes, allocation);
+}
+
+export function compileLoop(index: i32, at: i32, as: i32, passes: i32, allocation: i32): usize {
+  if (!translateLoop(index, at)) return 0;
+  describeFunction();
+  return compileTranslated(as, passes, allocation);
+}
+
+function compileTranslated(index: i32, passes: i32, allocation: i32): usize {
   run(passes);
   selectLoaded();
   if (code.missing < 0) {

@@ -6,6 +6,7 @@
  *                                  description's address, and bodiesAddress() that of the bodies
  *     openModule()   reads the description
  *     translate(k)   translates defined function k and returns the address of the function's record
+ *     translateLoop(k, at)  translates it from the loop at offset `at` on; whether that is possible
  *     inlineSite(n, field), inlineSites()   the inlined calls of the function
  */
 export const TRANSLATOR_ENTRY = `
@@ -46,6 +47,11 @@ export function translate(k: i32): usize {
   translator.counts.reset();
   translator.translate(facts, bodies, k, currentFunction());
   return describeFunction();
+}
+
+export function translateLoop(k: i32, at: i32): bool {
+  translator.counts.reset();
+  return translator.translateLoop(facts, bodies, k, at, currentFunction());
 }
 
 export function inlineSites(): i32 {
