@@ -2,6 +2,7 @@
  * Chooses the host interface for the current JavaScript runtime; creates one per realm, on first use.
  */
 import { bunFfi } from "./runtimes/bun.ts";
+import { provideReferences } from "./finalizers.ts";
 import { denoFfi } from "./runtimes/deno.ts";
 import type { Ffi } from "./runtimes/ffi.ts";
 import type { Host } from "./host.ts";
@@ -24,6 +25,7 @@ export function currentHost(wrap: (ffi: Ffi) => Ffi = (ffi) => ffi): Host {
     const made = (systemParts()?.host ?? posixHost)(ffi);
     if (!made.system.isProven) requireSelfTest(made);
     host = made;
+    provideReferences(() => made.openReferences());
   }
   return host;
 }

@@ -5,6 +5,7 @@
  * Invariant: addresses are exact as JavaScript numbers, because user space ends below 2^47.
  */
 
+import type { NativeReferences } from "./finalizers.ts";
 import type { LentViews } from "./memory/lent_views.ts";
 import type { SystemFacts, SystemName } from "./systems/systems.ts";
 
@@ -72,6 +73,9 @@ export interface Host {
   view(address: number, bytes: number): ArrayBuffer;
   /** Lends ArrayBuffers to programs. */
   readonly lent: LentViews;
+
+  /** Opens the runtime's native weak references; undefined where there are none. */
+  openReferences(): NativeReferences | undefined;
 
   /** Address of the first byte of a typed array on a SharedArrayBuffer, whose storage does not move. */
   addressOf(bytes: Uint8Array): number;

@@ -93,6 +93,7 @@ Deno.test("macOS: handlers, signal stacks, threads and functions of the C librar
     "pthread_detach",
   ]);
   deepEqual(host.functionAddresses(["__error"]), { __error: 0x180000000 });
+  equal(host.openReferences(), undefined); // a library must be a signed file
   deepEqual(take(), ["dlsym __error"]);
   throws(() => host.functionAddresses(["missing_function"]), /this macOS lacks the function missing_function/);
 });

@@ -13,7 +13,7 @@ import type { NativeSymbol } from "../host.ts";
 import { SystemError } from "../calls/system_error.ts";
 
 /** Files that hold code; the part of the host that the loader needs. */
-interface CodeFiles {
+export interface CodeFiles {
   /** Creates a file in memory that contains `bytes`; returns its descriptor. Throws an Error. */
   create(bytes: Uint8Array): number;
   close(file: number): void;
@@ -23,7 +23,7 @@ interface CodeFiles {
  * A path to descriptor `fd` that has not been used before. The loader identifies libraries by path, even after the
  * descriptor refers to another file, so random redundant "/" and "./" make the path unique.
  */
-function uniqueFdPath(fd: number): string {
+export function uniqueFdPath(fd: number): string {
   const bits = Math.floor(Math.random() * 2 ** 48).toString(2);
   return `/proc/self/fd/${bits.replaceAll("1", "./").replaceAll("0", "/")}${fd}`;
 }

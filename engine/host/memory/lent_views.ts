@@ -8,6 +8,7 @@
  * `node:ffi`, buffers cannot have a key (Node detaches them itself when a Worker ends, and would crash). There the
  * transfer methods of the buffer object throw, but a direct call of `ArrayBuffer.prototype.transfer` succeeds.
  */
+import { Finalizers, type Registration } from "../finalizers.ts";
 import { nodeModule } from "../process.ts";
 
 /** A runtime's way of lending pages. */
@@ -38,21 +39,22 @@ function refuse(): never {
  * buffer until then; without them, the buffer's transfer methods throw.
  */
 export function lendWithKeys(view: (address: number, bytes: number) => ArrayBuffer, keys: boolean): LentViews {
-  const buffers = new FinalizationRegistry<() => void>((gone) => gone());
+  const buffers = new Finalizers<() => void>((gone) => gone());
+  const registrations = new WeakMap<ArrayBuffer, Registration<object>>();
   return {
     lend: (address, bytes, gone) => {
       const buffer = view(address, bytes);
-      buffers.register(buffer, gone, buffer);
+      registrations.set(buffer, buffers.register(buffer, gone));
       return buffer;
     },
     seal: (buffer) => {
       if (isDetached(buffer)) {
-        buffers.unregister(buffer); // a program has taken the pages for an unknown time
+        registrations.get(buffer)?.cancel(); // a program has taken the pages for an unknown time
       } else if (keys) nodeModule("node:worker_threads").markAsUntransferable(buffer);
       else for (const name of METHODS) if (name in buffer) Object.defineProperty(buffer, name, { value: refuse });
     },
     detach: (buffer) => {
-      if (isDetached(buffer)) buffers.unregister(buffer);
+      if (isDetached(buffer)) registrations.get(buffer)?.cancel();
       else if (typeof buffer.transfer === "function") buffer.transfer(0);
       else detachNatively(buffer);
     },

@@ -2,6 +2,7 @@
  * Foreign functions on Bun: `bun:ffi`, which compiles a direct machine call for every symbol.
  */
 import type { Ffi, ForeignType } from "./ffi.ts";
+import { Finalizers } from "../finalizers.ts";
 import { PROT } from "../host.ts";
 import type { LentViews } from "../memory/lent_views.ts";
 import { thisMachine } from "../machine.ts";
@@ -77,7 +78,7 @@ function lendWithWords(
   const free: number[] = [];
   const pages = new Map<number, BigInt64Array>();
   const awaited = new Set<Awaited>();
-  const buffers = new FinalizationRegistry<Awaited>((range) => {
+  const buffers = new Finalizers<Awaited>((range) => {
     awaited.add(range);
     lookAround();
   });

@@ -5,8 +5,10 @@
  */
 import type { CodeEntry } from "../code/code_entry.ts";
 import type { Ffi, ForeignFunction, ForeignSignature } from "../runtimes/ffi.ts";
+import type { NativeReferences } from "../finalizers.ts";
 import { type Host, PROT } from "../host.ts";
-import { objectEntry } from "../code/object_entry.ts";
+import { type CodeFiles, objectEntry } from "../code/object_entry.ts";
+import { loadReferences } from "../memory/native_references.ts";
 import { PosixMemory } from "../memory/posix_memory.ts";
 import { endProcessBy } from "../process.ts";
 import { SystemError } from "../calls/system_error.ts";
@@ -77,10 +79,23 @@ class PosixHost extends PosixMemory implements Host {
 
   protected override openEntry(): CodeEntry {
     if (this.system.entry !== "object") return super.openEntry();
-    return objectEntry(this.ffi, {
+    return objectEntry(this.ffi, this.#codeFiles);
+  }
+
+  get #codeFiles(): CodeFiles {
+    return {
       create: (bytes) => this.createFile(bytes, "executable memory"),
       close: (file) => this.closeImage(file),
-    });
+    };
+  }
+
+  openReferences(): NativeReferences | undefined {
+    if (this.system.entry !== "object") return undefined;
+    try {
+      return loadReferences(this.arch, this.#codeFiles, (names) => this.functionAddresses(names));
+    } catch {
+      return undefined; // the runtime lacks Node-API or forbids addons, or the system refuses
+    }
   }
 
   /** On arm64 only where `invalidateInstructions` exists. */

@@ -98,6 +98,10 @@ class WindowsHost extends WindowsMemory implements Host {
     return Object.fromEntries(names.map((name) => [name, this.#functionAddress(name)])) as Record<Name, number>;
   }
 
+  openReferences(): undefined {
+    return undefined; // a library must be a file on disk
+  }
+
   protected placeCode(text: Uint8Array): number {
     const code = this.reserve(text.length, PROT.READ | PROT.WRITE);
     this.protect(code, text.length, PROT.READ | PROT.WRITE);

@@ -7,6 +7,7 @@
  * JavaScript no longer refers to it.
  */
 import { now } from "../../host/clocks.ts";
+import { Finalizers, type Weak } from "../../host/finalizers.ts";
 import { BUILTIN_ROWS, type BuiltinName, NO_BYTES } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { IndexSet } from "../../base/index_set.ts";
@@ -72,6 +73,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** The VM context. */
   readonly block: ContextBlock;
   readonly number: number;
+  readonly weak: Weak<Instance>;
   readonly memories: Memory[] = [];
   readonly tables: Table[] = [];
   readonly globals: Global[] = [];
@@ -116,8 +118,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.module = module;
     this.boundary = new InstanceBoundary(store, this);
     this.block = block;
-    this.number = store.addInstance(this);
-    INSTANCES.register(this, { store, number: this.number, block });
+    this.number = store.newInstanceNumber();
+    this.weak = INSTANCES.track(this, { store, number: this.number, block });
+    store.addInstance(this.number, this.weak);
   }
 
   get region(): NativeRegion {
@@ -736,7 +739,7 @@ function outOfMemory(): Error {
 const EMPTY = new Uint8Array(0);
 const NO_WORDS: number[] = [];
 
-const INSTANCES = new FinalizationRegistry<{ store: Store; number: number; block: ContextBlock }>((held) => {
+const INSTANCES = new Finalizers<{ store: Store; number: number; block: ContextBlock }>((held) => {
   held.store.dropInstance(held.number);
   held.store.thread.contexts.release(held.block);
 });

@@ -3,6 +3,7 @@
  * function. In: a CompiledModule and import values. Out: an Instance. Throws LinkError before any code has run,
  * RangeError if there is no memory, the TrapError of a segment, or the errors of the start function.
  */
+import { finalizeCollected } from "../../host/finalizers.ts";
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
 import { LinkError, SuspensionError } from "../../base/errors.ts";
 import {
@@ -104,6 +105,7 @@ export function instantiate(
   const { thread } = store;
   const { record, errors, promises, resettable, budget } = context;
   if (budget !== undefined) checkBudget(budget);
+  finalizeCollected();
   const values = valid.imports.map((entry) => lookUp(imports, entry));
   const refusals = promises === "values" ? values.map(refusalOf) : [];
   // No user code runs between this check and the start function, so the checked imports cannot change.

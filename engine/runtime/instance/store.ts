@@ -11,6 +11,7 @@ import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { currentHost } from "../../host/current.ts";
+import { setBusy, type Weak } from "../../host/finalizers.ts";
 import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
@@ -57,7 +58,7 @@ const VALUES_TO_COLLECT = 256;
 export class Store implements ReferenceBoundary {
   readonly thread: GuestThread;
   readonly #modules = new ModuleMap();
-  readonly #instances = new Map<number, WeakRef<Instance>>();
+  readonly #instances = new Map<number, Weak<Instance>>();
   #nextInstance = 1;
   /** The number of instances that are neither closed nor collected. */
   openInstances = 0;
@@ -98,6 +99,7 @@ export class Store implements ReferenceBoundary {
       hasHandler: (error) => this.#hasHandler(error),
       atSafepoint: (resultsWait = false) => this.#atSafepoint(resultsWait),
     });
+    setBusy(() => this.thread.depth > 0);
     this.strings = new StringBuiltins(
       this,
       (control, services) => intrinsics.strings(this, control, services),
@@ -212,11 +214,13 @@ export class Store implements ReferenceBoundary {
     return this.#modules.moduleAt(address);
   }
 
-  addInstance(instance: Instance): number {
-    const number = this.#nextInstance++;
+  newInstanceNumber(): number {
+    return this.#nextInstance++;
+  }
+
+  addInstance(number: number, instance: Weak<Instance>): void {
     this.openInstances++;
-    this.#instances.set(number, new WeakRef(instance));
-    return number;
+    this.#instances.set(number, instance);
   }
 
   /** The instances that run the code of `module`. */

@@ -3,6 +3,7 @@
  * record, a host handle, or 0 for null. VM contexts hold copies of base and length; a table notifies its `users` when
  * either changes.
  */
+import { Finalizers } from "../../host/finalizers.ts";
 import type { SizeBudget } from "../memory/memory.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { topHeap } from "../../wasm/subtype.ts";
@@ -30,7 +31,7 @@ interface TableHolder {
   bytes: number;
 }
 
-const BLOCKS = new FinalizationRegistry<TableHolder>((holder) => {
+const BLOCKS = new Finalizers<TableHolder>((holder) => {
   holder.arena.release(holder.block);
   holder.budget?.give(holder.bytes);
 });

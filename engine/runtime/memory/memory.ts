@@ -15,6 +15,7 @@ import { inWords } from "../../base/arguments.ts";
 import type { Host } from "../../host/host.ts";
 import { I32, I64, isGuardable, type MemoryType, PAGE_BYTES, pageBytes } from "../../wasm/types.ts";
 import { currentHost } from "../../host/current.ts";
+import { Finalizers, type Weak } from "../../host/finalizers.ts";
 import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
 import { inaccessibleAddress, Range, type RangeImage } from "./memory_range.ts";
 import { type SharedMemoryToken, SharedPages } from "./shared_pages.ts";
@@ -35,6 +36,12 @@ export interface MemoryUser {
   memoryMoved(memory: Memory): void;
   /** Whether a call is preempted in code that may hold the base in a register. */
   readonly preempted: boolean;
+  /**
+   * A weak reference to it.
+   *
+   * @internal
+   */
+  readonly weak: Weak<MemoryUser>;
 }
 
 /** The budget that pays for a memory (suspension/budget.ts). */
@@ -76,9 +83,9 @@ interface Charge {
   bytes: number;
 }
 
-const CHARGES = new FinalizationRegistry<Charge>(({ budget, bytes }) => budget.give(bytes));
+const CHARGES = new Finalizers<Charge>(({ budget, bytes }) => budget.give(bytes));
 
-const MEMORIES = new FinalizationRegistry<Holder>(({ range, open }) => {
+const MEMORIES = new Finalizers<Holder>(({ range, open }) => {
   // Growth can no longer detach the view, so transfers can be forbidden.
   if (open !== undefined) currentHost().lent.seal(open);
   range?.retire(true);
@@ -130,7 +137,7 @@ export class Memory {
    */
   readonly guarded: boolean;
   /** Weak, because a memory may outlive many short-lived instances that import it. */
-  #users: WeakRef<MemoryUser>[] = [];
+  #users: Weak<MemoryUser>[] = [];
   /** The maximum length in pages. */
   readonly maxPages: number;
   /**
@@ -350,7 +357,7 @@ export class Memory {
     if (this.#users.length >= 64 && (this.#users.length & (this.#users.length - 1)) === 0) {
       this.#users = this.#users.filter((ref) => ref.deref() !== undefined);
     }
-    this.#users.push(new WeakRef(user));
+    this.#users.push(user.weak);
   }
 
   /**

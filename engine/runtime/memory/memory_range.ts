@@ -11,6 +11,7 @@
  * store. Realms of one process do not coordinate: each assumes that it may reserve MANY_GUARDED ranges.
  */
 import { GUARD_RESERVATION } from "../../abi/context_layout.ts";
+import { countBytes, finalizeCollected } from "../../host/finalizers.ts";
 import { hasAddressSpace } from "../../host/memory/address_space.ts";
 import { type Host, PROT } from "../../host/host.ts";
 
@@ -61,6 +62,7 @@ export function deferRetirement(delta: 1 | -1): void {
 
 /** Whether there is address space for another guarded memory, in a process with room for many of them. */
 export function hasGuardRoom(host: Host): boolean {
+  finalizeCollected();
   SPACE.isRoomy ??= hasAddressSpace(host, GUARD_RESERVATION * FEW_GUARDED);
   if (!SPACE.isRoomy || SPACE.guarded >= MANY_GUARDED) return false;
   return SPACE.guarded < FEW_GUARDED || hasAddressSpace(host, GUARD_RESERVATION);
@@ -88,10 +90,12 @@ export class Range {
     this.#committed = isWhole && !host.system.commitsOnAccess ? bytes : 0;
     this.address = host.reserve(bytes, this.#committed > 0 ? PROT.READ | PROT.WRITE : PROT.NONE, image !== undefined);
     if (bytes === GUARD_RESERVATION) SPACE.guarded++;
+    countBytes(this.#committed);
   }
 
   #release(): void {
     this.host.release(this.address, this.bytes);
+    countBytes(-this.#committed);
     if (this.bytes === GUARD_RESERVATION) SPACE.guarded--;
   }
 
@@ -116,8 +120,10 @@ export class Range {
   /** Makes the first `bytes` accessible. Throws RangeError if the system has no memory for them. */
   commit(bytes: number): void {
     if (bytes <= this.#committed) return;
-    this.host.protect(this.address + this.#committed, bytes - this.#committed, PROT.READ | PROT.WRITE);
+    const added = bytes - this.#committed;
+    this.host.protect(this.address + this.#committed, added, PROT.READ | PROT.WRITE);
     this.#committed = bytes;
+    countBytes(added);
     this.#own = undefined;
   }
 
