@@ -4,6 +4,7 @@
  * another instance leaves no JavaScript in between.
  */
 import type { ExportValue, ImportDescriptor } from "../api/engine.ts";
+import type { Instance as ModuleInstance } from "../api/module.ts";
 import { ExternGlobal, ExternTable } from "../runtime/instance/externals.ts";
 import { type Imports, UNDEFINED } from "../runtime/instance/instantiate.ts";
 import { Memory as RuntimeMemory } from "../runtime/memory/memory.ts";
@@ -18,7 +19,8 @@ import { suspendingFunction } from "./suspending.ts";
 import { tableObject, TABLES } from "./table.ts";
 
 interface InstanceInside {
-  exports: object;
+  readonly exports: object;
+  readonly instance: ModuleInstance;
 }
 
 /** The insides of instances. */
@@ -109,11 +111,14 @@ function instantiate(inside: ModuleInside, imports: Imports, where: string): Ins
     const instance = inside.module.instantiate({ promises: "values", errors: outward }, imports);
     const exports = Object.create(null) as Record<string, unknown>;
     for (const [name, value] of Object.entries(instance.exports)) exports[name] = exportObject(value);
-    return { exports: Object.freeze(exports) };
+    return { exports: Object.freeze(exports), instance };
   } catch (error) {
     throw as(LinkError, error, where);
   }
 }
+
+/** Lists that get each new instance (checkpoint.ts). */
+export const COLLECTORS: Set<Instance[]> = new Set();
 
 /** An instance of a module. */
 export class Instance {
@@ -121,6 +126,7 @@ export class Instance {
     const where = "WebAssembly.Instance()";
     const inside = MODULES.require(module, `${where}: the first argument`);
     INSTANCES.put(this, instantiate(inside, readImports(inside, importObject[0], where), where));
+    for (const list of COLLECTORS) list.push(this);
   }
 
   /** The exports, by name. */
@@ -131,7 +137,9 @@ export class Instance {
 
 /** The object for a new instance with the result of `readImports`. */
 export function instanceObject(inside: ModuleInside, imports: Imports, where: string): Instance {
-  return INSTANCES.outerOf(instantiate(inside, imports, where), Instance.prototype);
+  const instance = INSTANCES.outerOf(instantiate(inside, imports, where), Instance.prototype);
+  for (const list of COLLECTORS) list.push(instance);
+  return instance;
 }
 
 defineInterface("Instance", Instance);

@@ -18,6 +18,7 @@ import { Exception, JSTag, Tag } from "./exception.ts";
 import { Global } from "./global.ts";
 import { Instance } from "./instance.ts";
 import { Memory } from "./memory.ts";
+import { checkpoint, type Collected, collectInstances, type InstanceCheckpoint } from "./checkpoint.ts";
 import { limit, type WorkLimits } from "./limit.ts";
 import { type CompileOptions, configureModules, Module } from "./module.ts";
 import { patchWebMessages } from "./patches.ts";
@@ -58,8 +59,8 @@ function makeNamespace(): Namespace {
 
 patchWebMessages();
 
-export { limit };
-export type { CompileOptions, WorkLimits };
+export { checkpoint, collectInstances, limit };
+export type { Collected, CompileOptions, InstanceCheckpoint, WorkLimits };
 
 /**
  * Sets the options for the modules of the namespace, such as the cache directory and the features, and their limits,

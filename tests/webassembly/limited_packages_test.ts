@@ -1,5 +1,6 @@
 /**
- * npm packages that know nothing of limits are stopped by `limit` in the same thread, and work afterwards.
+ * npm packages that know nothing of limits are stopped by `limit` in the same thread, and work afterwards; a checkpoint
+ * brings their state back.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -17,9 +18,10 @@ for (const name of ["quickjs-emscripten", "sql.js", "@extism/extism", "@resvg/re
       encoding: "utf8",
     });
     assert.equal(status, 0, `${name}: ${stderr}`);
-    const { kind, code, share, before, after } = JSON.parse(stdout);
+    const { kind, code, share, before, after, counts } = JSON.parse(stdout);
     assert.deepEqual([kind, code], ["RuntimeError", "interrupted"]);
     assert.ok(share >= 1, `${share} of the deadline`);
     assert.deepEqual(after, before);
+    assert.deepEqual(counts, [counts[0], counts[0], counts[0]], "a checkpoint brings the state back");
   });
 }

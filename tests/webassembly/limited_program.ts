@@ -1,7 +1,8 @@
 /**
  * Runs endless work of npm packages that know nothing of limits, under `limit`, and then more work. In: the arguments
  * `folder` (which holds the packages' node_modules) and `package`. Out: one line of JSON: the error's name and code,
- * the shares of the deadline at which it came, and results before and after it.
+ * the shares of the deadline at which it came, results before and after it, and what a count in the package's state is
+ * each time that a checkpoint has been restored.
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
@@ -15,7 +16,9 @@ const [folder, name] = process.argv.slice(2) as [string, string];
 const require = createRequire(join(folder, "package.json"));
 const fileOf = (path: string) => join(folder, "node_modules", path);
 
-const { configure, limit, WebAssembly: ours } = await import("../../engine/webassembly/mod.ts");
+const { checkpoint, collectInstances, configure, limit, WebAssembly: ours } = await import(
+  "../../engine/webassembly/mod.ts"
+);
 configure({ interruptible: true, cache: { directory: join(folder, "..", "compiled-limited") } });
 globalThis.WebAssembly = ours;
 
@@ -23,6 +26,8 @@ globalThis.WebAssembly = ours;
 interface Subject {
   work(): unknown;
   endless(): unknown;
+  /** Adds one to a number in the state of the package, and returns it. */
+  count?(): unknown;
 }
 
 async function quickjs(): Promise<Subject> {
@@ -40,12 +45,16 @@ async function quickjs(): Promise<Subject> {
       return Promise.resolve(loader.default ?? loader);
     },
   });
-  const run = (code: string) => {
-    const context = module.newContext();
+  const counting = module.newContext();
+  const run = (code: string, context = module.newContext()) => {
     const result = context.evalCode(code) as { error?: unknown; value?: unknown };
     return context.dump(result.error ?? result.value);
   };
-  return { work: () => run("[1, 2, 3].map((x) => x ** 2).join()"), endless: () => run("for (;;);") };
+  return {
+    work: () => run("[1, 2, 3].map((x) => x ** 2).join()"),
+    endless: () => run("for (;;);"),
+    count: () => run("globalThis.n = (globalThis.n ?? 0) + 1", counting),
+  };
 }
 
 async function sql(): Promise<Subject> {
@@ -111,8 +120,10 @@ const SUBJECTS: Readonly<Record<string, () => Promise<Subject>>> = {
   "@resvg/resvg-wasm": resvg,
 };
 
-const { work, endless } = await SUBJECTS[name]();
+const { result: { work, endless, count }, instances } = await collectInstances(() => SUBJECTS[name]());
 const before = await work();
+const loaded = count && checkpoint(...instances);
+const counts = [count?.()];
 const begun = performance.now();
 let failure: unknown;
 try {
@@ -123,5 +134,9 @@ try {
 const { name: kind, code } = failure as { name: string; code: string };
 const share = (performance.now() - begun) / DEADLINE_MS;
 const after = await limit({ deadline: 60_000 }, work);
-const result = { kind, code, share, before, after };
+for (let k = 0; k < 2; k++) {
+  loaded?.restore();
+  counts.push(count?.());
+}
+const result = { kind, code, share, before, after, counts };
 process.stdout.write(JSON.stringify(result), () => process.exit(0));

@@ -112,6 +112,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   isShared = false;
   /** The state that `reset` restores, if it differs from the module's initial state. */
   startState: InstanceState | undefined;
+  /** States of it and others that may be restored (checkpoint.ts), as long as JavaScript refers to them. */
+  readonly saved: Set<WeakRef<{ visit(visit: (word: number) => void): void }>> = new Set();
 
   constructor(store: Store, module: CompiledModule, block: ContextBlock) {
     this.store = store;
@@ -336,16 +338,26 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const table of this.tables) table.markReferences(mark);
     const own = (word: number) => mark(word, this);
     for (const words of this.elemWords.values()) words.forEach(own);
-    if (this.startState !== undefined) visitState(this.module, this.startState, own);
+    this.#visitSaved(own);
   }
 
-  /** Whether an object that it can reach may be reachable from another instance, or belong to it. */
-  get sharesReferences(): boolean {
-    const isOther = (sharer: unknown) => sharer instanceof Instance && sharer !== this;
+  /** Visits every reference in the states that can be restored. */
+  #visitSaved(visit: (word: number) => void): void {
+    if (this.startState !== undefined) visitState(this.module, this.startState, visit);
+    for (const reference of this.saved) {
+      const state = reference.deref();
+      if (state === undefined) this.saved.delete(reference);
+      else state.visit(visit);
+    }
+  }
+
+  /** Whether an object that it can reach may be reachable from an instance other than `own`, or belong to it. */
+  sharesReferences(own: ReadonlySet<Instance> = new Set([this])): boolean {
+    const isOther = (sharer: unknown) => sharer instanceof Instance && !own.has(sharer);
     for (const holder of [...this.globals, ...this.tables, ...this.tags, ...this.retained, ...this.targets ?? []]) {
       if (holder instanceof Instance) {
         // References pass in both directions, or in none.
-        if (holder !== this && (holder.retained.has(this) || holder.targets?.has(this) === true)) return true;
+        if (!own.has(holder) && (holder.retained.has(this) || holder.targets?.has(this) === true)) return true;
       } else if (holder instanceof Global || holder instanceof Table || holder instanceof Tag) {
         for (const sharer of holder.sharers()) if (isOther(sharer)) return true;
       }
@@ -366,12 +378,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const global of this.globals) global.markReferences(word);
     for (const table of this.tables) table.visitReferences(range);
     for (const words of this.elemWords.values()) words.forEach(word);
-    if (this.startState !== undefined) visitState(this.module, this.startState, word);
+    this.#visitSaved(word);
   }
 
   /** Marks every exnref in its globals, its tables and the state that `reset` restores; ignores other references. */
   markExceptions(mark: (word: number, holder: Sharer) => void): void {
-    if (this.startState !== undefined) visitState(this.module, this.startState, (word) => mark(word, this));
+    this.#visitSaved((word) => mark(word, this));
     for (const global of this.globals) if (isException(global.type.type)) global.markReferences(mark);
     for (const table of this.tables) if (isException(table.type.element)) table.markReferences(mark);
   }

@@ -8,16 +8,17 @@ import type { IndexSet } from "../../base/index_set.ts";
 import { type InstanceState, visitState } from "./captured_state.ts";
 import { rebuild } from "./initial_state.ts";
 import type { Instance } from "./instance.ts";
+import type { Memory } from "../memory/memory.ts";
 import { SharedObjectsError } from "./instance_pool.ts";
 import { ObjectGraph } from "./object_graph.ts";
 
-/** A copy of the bytes up to the last word that is not zero; of all, if the last ones do not fill a word. */
-function usedBytes(bytes: Uint8Array): Uint8Array {
+/** The length up to the last word that is not zero; the whole length, if the last bytes do not fill a word. */
+export function usedLength(bytes: Uint8Array): number {
   const words = new BigUint64Array(bytes.buffer, bytes.byteOffset, Math.floor(bytes.length / 8));
-  if (bytes.subarray(words.length * 8).some((byte) => byte !== 0)) return bytes.slice();
+  if (bytes.subarray(words.length * 8).some((byte) => byte !== 0)) return bytes.length;
   let count = words.length;
   while (count > 0 && words[count - 1] === 0n) count--;
-  return bytes.slice(0, count * 8);
+  return count * 8;
 }
 
 /** Captures the state of an instance, without the contents of objects that it refers to. */
@@ -27,7 +28,7 @@ export function captureState(instance: Instance): InstanceState {
   return {
     memories: memories.slice(valid.importedMemoryCount).map((memory) => ({
       pages: memory.pages,
-      runs: [{ at: 0, bytes: usedBytes(memory.bytes) }],
+      runs: [{ at: 0, bytes: memory.bytes.slice(0, usedLength(memory.bytes)) }],
     })),
     tables: tables.slice(valid.importedTableCount).map((table) =>
       Float64Array.from({ length: table.length }, (_, i) => table.get(i))
@@ -101,10 +102,17 @@ function copied(elemWords: ReadonlyMap<number, readonly number[]>): Map<number, 
   return new Map(Array.from(elemWords, ([segment, words]) => [segment, words.slice()]));
 }
 
-function requireResettable(instance: Instance): void {
+/**
+ * Throws an Error if `instance` is closed, not idle, recorded, or if one of `memories`, by default those that it
+ * defines, is shared.
+ */
+export function requireResettable(
+  instance: Instance,
+  memories: readonly Memory[] = instance.memories.slice(instance.module.valid.importedMemoryCount),
+): void {
   instance.requireIdle();
   if (instance.recorder !== undefined) throw new Error("The instance is recorded: it cannot be reset");
-  if (instance.module.valid.memories.some(({ shared }) => shared)) {
+  if (memories.some(({ type }) => type.shared)) {
     throw new Error("The instance has a shared memory, which other threads may be using: it cannot be reset");
   }
 }
@@ -137,7 +145,7 @@ export function resetInstance(instance: Instance): void {
   if (startState === undefined && valid.start !== undefined) {
     throw new Error("The instance has a start function: instantiate it with { resettable: true } to reset it");
   }
-  if (startState?.objects?.hasObjects === true && instance.sharesReferences) {
+  if (startState?.objects?.hasObjects === true && instance.sharesReferences()) {
     throw new SharedObjectsError("The instance shares objects with another instance: it cannot be reset");
   }
   requireLengths(instance);
