@@ -8,7 +8,7 @@ import type { Ffi, ForeignFunction, ForeignSignature } from "../runtimes/ffi.ts"
 import type { NativeReferences } from "../finalizers.ts";
 import { type Host, PROT } from "../host.ts";
 import { type CodeFiles, objectEntry } from "../code/object_entry.ts";
-import { loadReferences } from "../memory/native_references.ts";
+import { LateModule, SUFFIX } from "../late_module.ts";
 import { PosixMemory } from "../memory/posix_memory.ts";
 import { endProcessBy } from "../process.ts";
 import { SystemError } from "../calls/system_error.ts";
@@ -66,6 +66,12 @@ export function posixHost(ffi: Ffi, system: PosixFacts = posixSystem(ffi)): Host
   return new PosixHost(ffi, system, pageSize);
 }
 
+/** Loaded when there are a few instances; where it cannot be loaded then, the host has no native references. */
+const REFERENCES: LateModule<typeof import("../memory/native_references.ts")> = new LateModule(
+  new URL(`../memory/native_references.${SUFFIX}`, import.meta.url),
+  () => import("../memory/native_references.ts"),
+);
+
 class PosixHost extends PosixMemory implements Host {
   readonly invalidateInstructions: Host["invalidateInstructions"];
   #lookup: Record<keyof typeof DLSYM, ForeignFunction> | undefined;
@@ -92,7 +98,7 @@ class PosixHost extends PosixMemory implements Host {
   openReferences(): NativeReferences | undefined {
     if (this.system.entry !== "object") return undefined;
     try {
-      return loadReferences(this.arch, this.#codeFiles, (names) => this.functionAddresses(names));
+      return REFERENCES.get().loadReferences(this.arch, this.#codeFiles, (names) => this.functionAddresses(names));
     } catch {
       return undefined; // the runtime lacks Node-API or forbids addons, or the system refuses
     }
