@@ -73,7 +73,7 @@ import { Budget } from "../runtime/suspension/budget.ts";
 import { ProcessorAccount } from "../runtime/suspension/processor_account.ts";
 import { realmStore, setStoreCompiler } from "../runtime/realm_store.ts";
 import { CompiledModule } from "../runtime/code/compiled_module.ts";
-import { processCodeOf } from "../runtime/thread/guest_thread.ts";
+import { processCodeOf } from "../runtime/thread/process_entry.ts";
 import { Tag, WasmException } from "../runtime/exceptions/exception.ts";
 import { EXTERN, ExternGlobal, ExternTable, makeTag } from "../runtime/instance/externals.ts";
 import { SUSPENDING } from "../runtime/boundary/marshal.ts";

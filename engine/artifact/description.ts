@@ -10,7 +10,7 @@ import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
 import { type ChosenSettings, settingNames } from "../settings/code_settings.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet } from "../settings/optimizations.ts";
 import type { Host } from "../host/host.ts";
-import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
+import type { ProcessCode } from "../runtime/thread/process_entry.ts";
 
 /** The engine options that determine the generated code. */
 export interface CodeOptions extends ChosenSettings {

@@ -19,7 +19,7 @@ import { currentHost } from "../host/current.ts";
 import { fileFacts, readFile } from "../host/files.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { CompiledModule } from "../runtime/code/compiled_module.ts";
-import type { ProcessCode } from "../runtime/thread/guest_thread.ts";
+import type { ProcessCode } from "../runtime/thread/process_entry.ts";
 import { rememberModuleHash } from "../runtime/snapshot/snapshot.ts";
 import type { Store } from "../runtime/instance/store.ts";
 import { type ArtifactDescription, type CodeOptions, machineName, optionNames, processOf } from "./description.ts";

@@ -98,8 +98,8 @@ export class Sampler {
     this.#set(SAMPLER.START, arena.start);
     this.#set(SAMPLER.END, arena.end);
     this.#set(SAMPLER.THREAD, thread.state.address);
-    this.#set(SAMPLER.STACK_HIGH, thread.stackHigh);
-    this.#set(SAMPLER.STACK_BYTES, thread.stackHigh - thread.stackLow);
+    this.#set(SAMPLER.STACK_HIGH, thread.stack.high);
+    this.#set(SAMPLER.STACK_BYTES, thread.stack.high - thread.stack.low);
     this.#createTimer(installHandler(thread));
     this.#setTime(intervalMs);
   }

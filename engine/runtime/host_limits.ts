@@ -15,19 +15,19 @@ const BYTES_PER_FUEL = 64;
 
 /** The deadline of the running call, on the clock of performance.now(); Infinity if it has none. */
 export function callDeadline(): number {
-  return realmStore().thread.interruption;
+  return realmStore().thread.limits.interruption;
 }
 
 /** Whether the deadline or the processor time of the running call has passed. */
 export function callIsOver(): boolean {
   const { thread } = realmStore();
-  return now() >= thread.interruption || thread.processorTimeIsUp;
+  return now() >= thread.limits.interruption || thread.limits.processorTimeIsUp;
 }
 
 /** Whether the running call has a deadline, or limited processor time or fuel. */
 export function callIsBounded(): boolean {
   const { thread } = realmStore();
-  return thread.interruption !== Infinity || thread.processorDeadline !== Infinity ||
+  return thread.limits.interruption !== Infinity || thread.limits.processorDeadline !== Infinity ||
     thread.state.i64[THREAD.FUEL >> 3] < UNLIMITED_FUEL / 2n;
 }
 

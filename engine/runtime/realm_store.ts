@@ -6,7 +6,7 @@
 import { Bug } from "../base/errors.ts";
 import { currentHost } from "../host/current.ts";
 import type { CompiledModule } from "./code/compiled_module.ts";
-import type { ProcessCode } from "./thread/guest_thread.ts";
+import type { ProcessCode } from "./thread/process_entry.ts";
 import { Store } from "./instance/store.ts";
 import { collectorCode, stringCode } from "./intrinsics.ts";
 

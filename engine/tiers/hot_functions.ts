@@ -5,6 +5,7 @@
  */
 import { THREAD } from "../abi/context_layout.ts";
 import type { CodeImage } from "../link/image.ts";
+import type { GuestStack } from "../runtime/thread/guest_stack.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 
 /** The number of callers that a sample sees at most. */
@@ -14,29 +15,34 @@ const INNERMOST = 2;
 /** The number of words of the stack in which a sample looks for return addresses. */
 const MAX_WORDS = 256;
 
+/** The parts of a thread that samples read. */
+interface SampledThread extends Pick<GuestThread, "state"> {
+  readonly stack: Pick<GuestStack, "low" | "high" | "region">;
+}
+
 export class HotFunctions {
-  readonly #thread: Pick<GuestThread, "state" | "stack" | "stackLow" | "stackHigh">;
+  readonly #thread: SampledThread;
   readonly #image: CodeImage;
   /** The number of samples since the functions were taken last. */
   samples = 0;
   /** Weights by defined function. */
   readonly #seen = new Map<number, number>();
 
-  constructor(thread: Pick<GuestThread, "state" | "stack" | "stackLow" | "stackHigh">, image: CodeImage) {
+  constructor(thread: SampledThread, image: CodeImage) {
     this.#thread = thread;
     this.#image = image;
   }
 
   /** The innermost frame has parked at a poll. */
   sample(): void {
-    const { state, stack, stackLow, stackHigh } = this.#thread;
+    const { state, stack: { low, high, region } } = this.#thread;
     this.samples++;
     const pc = state.word(THREAD.TRAP_PC);
     if (this.#image.contains(pc)) this.#note(this.#image.functionAt(pc), INNERMOST);
-    const start = state.word(THREAD.GUEST_SP) - stackLow;
-    const end = Math.min(stackHigh - stackLow, start + MAX_WORDS * 8);
+    const start = state.word(THREAD.GUEST_SP) - low;
+    const end = Math.min(high - low, start + MAX_WORDS * 8);
     for (let at = start, callers = 0; at < end && callers < MAX_CALLERS; at += 8) {
-      const word = stack.word(at);
+      const word = region.word(at);
       // A word that only looks like a return address costs one function that is compiled early.
       if (!this.#image.contains(word) || this.#image.callSiteAt(word) === undefined) continue;
       this.#note(this.#image.functionAt(word - 1), 1);

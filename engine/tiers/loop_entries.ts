@@ -100,7 +100,9 @@ export class LoopEntries {
     if (atPoll && this.enterLoop(now)) this.#pause = FIRST_MS;
     if (this.#waiting > 0) return now + LOOK_MS;
     if (now < this.#next) return this.#next;
-    if (!this.#store.thread.holdsAddressIn(this.#baseline.image.base, this.#baseline.image.size)) return undefined;
+    if (!this.#store.thread.stack.holdsAddressIn(this.#baseline.image.base, this.#baseline.image.size)) {
+      return undefined;
+    }
     this.#pause = Math.min(this.#pause * 2, LONGEST_MS);
     this.#next = now + this.#pause;
     return this.#next;
@@ -203,12 +205,12 @@ export class LoopEntries {
 
   /** Lets the frame that has parked at a poll continue at `address`. */
   #resumeAt(address: number): void {
-    const { state, stack, stackLow } = this.#store.thread;
-    const at = state.word(THREAD.GUEST_SP) - stackLow + this.#target.pollResume;
-    const behind = stack.word(at) - state.word(THREAD.TRAP_PC);
+    const { state, stack: { low, region } } = this.#store.thread;
+    const at = state.word(THREAD.GUEST_SP) - low + this.#target.pollResume;
+    const behind = region.word(at) - state.word(THREAD.TRAP_PC);
     // Tests may have moved it past the poll (poll_steps.ts).
     if (behind !== 0 && behind !== this.#target.pollBytes) return;
-    stack.setWord(at, address);
+    region.setWord(at, address);
     this.entered++;
   }
 }

@@ -36,10 +36,10 @@ export class PollSteps {
 
   /** Makes the frame that has parked at a poll continue after it, unless it already continues elsewhere. */
   step(): void {
-    const { state, stack, stackLow } = this.#thread;
-    const at = state.word(THREAD.GUEST_SP) - stackLow + this.#target.pollResume;
+    const { state, stack: { low, region } } = this.#thread;
+    const at = state.word(THREAD.GUEST_SP) - low + this.#target.pollResume;
     const pc = state.word(THREAD.TRAP_PC);
-    if (stack.word(at) === pc) stack.setWord(at, pc + this.#target.pollBytes);
+    if (region.word(at) === pc) region.setWord(at, pc + this.#target.pollBytes);
   }
 
   #count(change: number): number {

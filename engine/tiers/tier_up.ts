@@ -39,7 +39,7 @@ import { CompiledModule } from "../runtime/code/compiled_module.ts";
 import { PollSteps } from "./poll_steps.ts";
 import { dropReplaced, replaceCode, replaceFunctions } from "../runtime/instance/replace_code.ts";
 import type { Store } from "../runtime/instance/store.ts";
-import type { PendingWork } from "../runtime/thread/guest_thread.ts";
+import type { PendingWork } from "../runtime/thread/attention.ts";
 
 /**
  * Milliseconds for which a module runs before a thread compiles it. Starting the thread costs this one tens of
@@ -262,7 +262,7 @@ export class TierUp {
     IN_PROGRESS.set(this.#baseline, this);
     GONE.register(this, this.#request);
     if (this.#mayHaveBatches()) this.#hot = new HotFunctions(this.#store.thread, this.#baseline.image);
-    this.#store.thread.addWork(new TierUpWork(this, this.#steps));
+    this.#store.thread.attention.addWork(new TierUpWork(this, this.#steps));
   }
 
   /** Code that other realms use is not changed; deterministic code counts the depth of calls by the module's calls. */
@@ -351,7 +351,7 @@ export class TierUp {
   /** Whether a thread would have to be started, and the call in progress would end too late because of that. */
   #delaysCall(now: number): boolean {
     if (this.#compiler.isReady() || this.#hasWaited(now)) return false;
-    return this.#store.thread.nextLimit() - now < THREAD_START_MS;
+    return this.#store.thread.limits.nextLimit() - now < THREAD_START_MS;
   }
 
   #hasWaited(now: number): boolean {
@@ -370,7 +370,7 @@ export class TierUp {
   startFromEventLoop(now: number): void {
     if (this.#stage !== STAGE.WARMING) return;
     this.#eventLoop = EVENT_LOOP.UNASKED;
-    if (this.#store.thread.preempted > 0 && !this.#hasWaited(now)) return;
+    if (this.#store.thread.attention.preempted > 0 && !this.#hasWaited(now)) return;
     this.#eventLoop = EVENT_LOOP.TRIED;
     try {
       this.#start(now);
@@ -396,7 +396,7 @@ export class TierUp {
   #giveBack(now: number, most = GIVEN_BACK_AT_ONCE): number | undefined {
     if (this.#replaced.length === 0) return undefined;
     const { base, size } = this.#baseline.image;
-    if (this.#store.thread.holdsAddressIn(base, size)) return now + GIVE_BACK_MS;
+    if (this.#store.thread.stack.holdsAddressIn(base, size)) return now + GIVE_BACK_MS;
     const dropped = dropReplaced(this.#store, this.#baseline, this.#replaced.slice(0, most));
     this.#givenBack += dropped;
     this.#replaced = dropped === 0 ? [] : this.#replaced.slice(most);
@@ -413,7 +413,7 @@ export class TierUp {
       this.#loops?.enterLoop(0);
     }
     if (atPoll) steps.step();
-    if (this.#stage === STAGE.DONE && thread.depth === 0 && thread.suspended.size === 0) {
+    if (this.#stage === STAGE.DONE && thread.depth === 0 && thread.stack.suspended.size === 0) {
       steps.open();
       return this.#giveBack(Infinity);
     }

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { settle } from "../../tests/support/collect_garbage.ts";
 import { THREAD } from "../abi/context_layout.ts";
 import { JOB, type OptimizeJob, WORD } from "../background/optimize_job.ts";
-import type { PendingWork } from "../runtime/thread/guest_thread.ts";
+import type { PendingWork } from "../runtime/thread/attention.ts";
 import { type OptimizingCompiler, TierUp } from "./tier_up.ts";
 import { codeSettings } from "../settings/code_settings.ts";
 
@@ -24,12 +24,14 @@ function warmingModule(
   const actions: (() => void)[] = [];
   const store = {
     thread: {
-      addWork: (work: PendingWork) => works.push(work),
-      arena: { pollPage: 0 },
-      nextLimit: () => calls.limit,
-      get preempted() {
-        return calls.preempted;
+      attention: {
+        addWork: (work: PendingWork) => works.push(work),
+        get preempted() {
+          return calls.preempted;
+        },
       },
+      arena: { pollPage: 0 },
+      limits: { nextLimit: () => calls.limit },
     },
   } as never;
   const baseline = { valid: { bytes: new Uint8Array(8) }, settings: codeSettings() } as never;
@@ -161,13 +163,10 @@ function largeModule({ bodyBytes = 20_000, functions = 10 } = {}) {
   const jobs: OptimizeJob[] = [];
   const words = new Map<number, number>();
   const thread = {
-    addWork: () => {},
+    attention: { addWork: () => {}, preempted: 0 },
     arena: { pollPage: 0 },
-    nextLimit: () => Infinity,
-    preempted: 0,
-    stackLow: 0,
-    stackHigh: 1 << 20,
-    stack: { word: (at: number) => words.get(at) ?? 0xffff_0000 },
+    limits: { nextLimit: () => Infinity },
+    stack: { low: 0, high: 1 << 20, region: { word: (at: number) => words.get(at) ?? 0xffff_0000 } },
     state: { word: (at: number) => words.get(at === THREAD.TRAP_PC ? -1 : -2) ?? 0 },
   };
   const baseline = {

@@ -120,15 +120,15 @@ const BOUND = new Set<Work>();
 /** Lets calls from JavaScript ask for the work that they belong to. */
 function bind(work: Work): void {
   BOUND.add(work);
-  realmStore().thread.workLimit = () => {
+  realmStore().thread.attention.limitWork(() => {
     const current = storage?.getStore();
     return current !== undefined && BOUND.has(current) ? current.admit() : Infinity;
-  };
+  });
 }
 
 function release(work: Work): void {
   BOUND.delete(work);
-  if (BOUND.size === 0) realmStore().thread.workLimit = undefined;
+  if (BOUND.size === 0) realmStore().thread.attention.limitWork(undefined);
 }
 
 /**

@@ -126,7 +126,7 @@ function usage(thread: Instance["internal"]["store"]["thread"]): Usage {
     residentMiB: Math.round(process.memoryUsage().rss / 2 ** 20),
     descriptors: readdirSync("/proc/self/fd").length,
     mappings: readFileSync("/proc/self/maps", "utf8").split("\n").length,
-    suspended: thread.suspended.size,
+    suspended: thread.stack.suspended.size,
     handles: thread.handles.size,
   };
 }

@@ -110,7 +110,7 @@ Deno.test("a rejection is an exception: the guest catches it, or the caller gets
   await assert.rejects(instance.callAsync({}, "not"), (error) => error === reason);
   ok = true;
   assert.equal(await instance.callAsync({}, "not"), 16);
-  assert.equal(threadOf(instance).suspended.size, 0);
+  assert.equal(threadOf(instance).stack.suspended.size, 0);
 });
 
 Deno.test("many calls of one instance are in flight and end in any order", async () => {
@@ -125,7 +125,7 @@ Deno.test("many calls of one instance are in flight and end in any order", async
     },
   });
   const calls = Array.from({ length: 2000 }, (_, id) => instance.callAsync({}, "deep", id % 50, id));
-  const { suspended } = threadOf(instance);
+  const { suspended } = threadOf(instance).stack;
   assert.equal(suspended.size, 2000);
   for (let k = waiting.length; k > 0;) {
     const at = (k * 7919) % waiting.length;
@@ -194,7 +194,7 @@ Deno.test("a host function that never resolves is aborted, or meets its deadline
     (func (export "answer") (result i32) (i32.const 42)))`).instantiate({}, {
     h: { never: () => new Promise(() => {}) },
   });
-  const { suspended } = threadOf(instance);
+  const { suspended } = threadOf(instance).stack;
   await withSlices(instance, LONG_SLICE, async () => {
     const controller = new AbortController();
     const reason = new Error("enough");
@@ -271,8 +271,8 @@ Deno.test("running guests are aborted and interrupted between slices while the e
     return /interrupted/.test(error.message);
   });
   clearInterval(timer);
-  assert.equal(threadOf(instance).suspended.size, 0);
-  assert.equal(threadOf(instance).preempted, 0);
+  assert.equal(threadOf(instance).stack.suspended.size, 0);
+  assert.equal(threadOf(instance).attention.preempted, 0);
   assert.equal(instance.call({}, "answer"), 42);
 });
 
@@ -331,7 +331,7 @@ for (const bounds of ["guard", "explicit"] as const) {
     assert.equal(memory.grow(1), 1); // an unguarded memory has room to grow in place
     await withSlices(instance, 1, async () => {
       const result = instance.callAsync({ deadline: NEVER }, "run");
-      while (threadOf(instance).preempted === 0) await new Promise((done) => setTimeout(done, 1));
+      while (threadOf(instance).attention.preempted === 0) await new Promise((done) => setTimeout(done, 1));
       assert.equal(memory.grow(1), 2);
       new Int32Array(memory.buffer)[0] = 1;
       assert.equal(await result, 42);
@@ -422,7 +422,7 @@ Deno.test("an instance that is closed while calls wait: they reject when they wo
   instance.close();
   gate.resolve(1);
   await assert.rejects(call, /closed/);
-  assert.equal(threadOf(instance).suspended.size, 0);
+  assert.equal(threadOf(instance).stack.suspended.size, 0);
 });
 
 Deno.test("an asynchronous call from inside a synchronous one", async () => {

@@ -182,8 +182,8 @@ for (const [name, seed, shareTags] of [["shared tags", 1, true], ["tags of their
       exchange.step();
       if (step % 4 === 0) exchange.check();
       if (step % 160 !== 0) continue;
-      thread.sweepDue = step % 320 === 0;
-      if (thread.sweepDue) thread.services.atSafepoint();
+      thread.attention.sweepDue = step % 320 === 0;
+      if (thread.attention.sweepDue) thread.services.atSafepoint();
       collectGarbage();
       await new Promise((resolve) => setTimeout(resolve, 0));
     }

@@ -169,7 +169,7 @@ async function tryPlace(
   if (act === "throw") assert.equal(outcome, place.isContained === true ? 12 : thrown, where);
   else if (typeof outcome !== "number") assert.match((outcome as Error).message, CLEAR, where);
   const { thread } = instance.internal.store;
-  assert.deepEqual([thread.depth, thread.suspended.size, thread.suspendableDepth], [0, 0, -1], where);
+  assert.deepEqual([thread.depth, thread.stack.suspended.size, thread.suspendableDepth], [0, 0, -1], where);
   if (act === "close") assert.throws(() => instance.call({}, "work"), /closed/, where);
   else assert.equal(instance.call({}, "work"), 12, where);
 }

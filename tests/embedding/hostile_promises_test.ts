@@ -30,9 +30,9 @@ function threadOf(instance: Instance) {
 function assertClean(instance: Instance): void {
   const thread = threadOf(instance);
   assert.equal(thread.depth, 0);
-  assert.equal(thread.suspended.size, 0);
+  assert.equal(thread.stack.suspended.size, 0);
   assert.equal(thread.suspendableDepth, -1);
-  assert.equal(thread.deadline, Infinity);
+  assert.equal(thread.limits.deadline, Infinity);
   assert.equal(instance.call({}, "rec", 1000), 1000);
 }
 

@@ -18,7 +18,7 @@ const { thread } = NewEngine().compile("(module)").instantiate().internal.store;
 
 /** Uses up a millisecond of time and of this thread's processor time, also beside other threads and processes. */
 function useTime(): void {
-  for (const end = thread.processorNow() + 2; thread.processorNow() < end;);
+  for (const end = thread.limits.processorNow() + 2; thread.limits.processorNow() < end;);
 }
 
 /** An operation, and the state that shows how far it came: `before` if it did nothing. */

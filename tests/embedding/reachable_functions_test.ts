@@ -144,7 +144,7 @@ const OTHER = compile(
 async function churn(): Promise<void> {
   const { thread } = realmStore();
   for (let round = 0; round < 2; round++) {
-    thread.sweepDue = true;
+    thread.attention.sweepDue = true;
     thread.services.atSafepoint();
     await settle();
   }

@@ -24,7 +24,7 @@ async function remaining(use: (giver: Functions, receiver: Instance) => void): P
   await settle();
   const { thread, openInstances } = realmStore();
   for (let k = 0; k < COUNT; k++) use(GIVER.instantiate().exports as Functions, receiver);
-  thread.sweepDue = true;
+  thread.attention.sweepDue = true;
   thread.services.atSafepoint();
   await settle();
   const left = realmStore().openInstances - openInstances;
@@ -117,7 +117,7 @@ const makeHolder = () => HOLDER.instantiate({}, HELD_IMPORTS).exports as never a
 async function sweepOften(): Promise<void> {
   const { thread } = realmStore();
   for (let round = 0; round < 2; round++) {
-    thread.sweepDue = true;
+    thread.attention.sweepDue = true;
     thread.services.atSafepoint();
     await settle();
   }

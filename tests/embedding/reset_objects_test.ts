@@ -97,7 +97,7 @@ Deno.test("everything that a guest can reach has its state again after a reset",
     instance.reset();
     change({ round });
     if (round % 2 === 0) collectGarbage();
-    thread.sweepDue = true;
+    thread.attention.sweepDue = true;
     thread.services.atSafepoint();
     instance.reset();
   }

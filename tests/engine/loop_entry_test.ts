@@ -375,7 +375,7 @@ Deno.test({
     const instance = module.instantiate({}, IMPORTS);
     const { exports } = instance as unknown as { exports: { work: Work; memory: { buffer: ArrayBuffer } } };
     const giveUp = performance.now() + 120_000;
-    instance.internal.store.thread.addWork({
+    instance.internal.store.thread.attention.addWork({
       advance(now) {
         if (module.loopsEntered === 0 && now < giveUp) return now + 5;
         new Int32Array(exports.memory.buffer)[16] = 1;
@@ -445,7 +445,7 @@ Deno.test({
     const other = compile({ tier: "optimizing", interruptible: true }, ENDLESS).instantiate({}, IMPORTS);
     let polls = 0;
     let isDone = false;
-    other.internal.store.thread.addWork({
+    other.internal.store.thread.attention.addWork({
       advance(_now, atPoll) {
         if (atPoll && ++polls > 100) throw new Error("the same poll stops again and again");
         return isDone ? undefined : Infinity;

@@ -23,13 +23,13 @@ const { add, repeat } = instance.exports as unknown as Exports;
 /** Runs `calls` while work is pending; returns how often that advances if each reading of the clock adds `stepMs`. */
 function advancesDuring(calls: () => void, stepMs: number, eager = false): number {
   const { thread } = instance.internal.store;
-  const { clock } = thread;
+  const { clock } = thread.limits;
   let time = 0;
   let advances = 0;
   let isPending = true;
-  thread.clock = () => time += stepMs;
+  thread.limits.clock = () => time += stepMs;
   try {
-    thread.addWork({
+    thread.attention.addWork({
       eager,
       advance: () => {
         advances++;
@@ -40,8 +40,8 @@ function advancesDuring(calls: () => void, stepMs: number, eager = false): numbe
     return advances;
   } finally {
     isPending = false;
-    thread.advanceWork();
-    thread.clock = clock;
+    thread.attention.advance();
+    thread.limits.clock = clock;
   }
 }
 

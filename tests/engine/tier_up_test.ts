@@ -92,7 +92,7 @@ Deno.test("tier auto: one long call without host calls is switched over at a pol
   const instance = module.instantiate({}, IMPORTS);
   const { thread } = instance.internal.store;
   const seen: boolean[] = [];
-  thread.addWork({
+  thread.attention.addWork({
     advance(now) {
       // Not at the call itself, where no frame of the module exists.
       if (thread.depth > 0) {
@@ -145,7 +145,7 @@ Deno.test("pending work advances at the polls of calls that have a deadline", ()
   const { thread } = instance.internal.store;
   const isDone = new Int32Array(memory.buffer);
   let left = 5;
-  thread.addWork({
+  thread.attention.addWork({
     advance(now, atPoll) {
       if (!atPoll) return now + 1;
       isDone[0] = 1; // ends the call

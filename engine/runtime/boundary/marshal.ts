@@ -43,9 +43,9 @@ export interface HostService {
 export interface CallInEnv {
   state: NativeRegion;
   boundary: Boundary;
-  /** If `closed` is set, or `attention` and `needsEntry` says so, `enter` must be called first. */
+  /** If `closed` is set, or `attention` is and its `needsEntry` says so, `enter` must be called first. */
   instance: { readonly closed: boolean };
-  thread: { readonly attention: boolean; needsEntry(): boolean };
+  thread: { readonly attention: { readonly isSet: boolean; needsEntry(): boolean } };
   /** Throws if the instance is closed or may not be called now; sweeps if a sweep is due; advances pending work. */
   enter: () => void;
   /** `call` of the guest thread. */
@@ -357,12 +357,12 @@ function callInSource(type: FuncType): string {
   const put = (field: number, name: string) => `f64[${field >> 3}] = ${name};`;
   return `(function (env, types, wordAsDouble) {
   ${VIEWS} ${references(type)}
-  const { instance, thread, enter, call: run, serve } = env;
+  const { instance, thread: { attention }, enter, call: run, serve } = env;
   const code = wordAsDouble(env.code), context = wordAsDouble(env.context);
   const thunk = wordAsDouble(env.thunk), record = wordAsDouble(env.record);
   return { call(${names.join(", ")}) {
     ${conversions(false)}
-    if (instance.closed || thread.attention && thread.needsEntry()) enter();
+    if (instance.closed || attention.isSet && attention.needsEntry()) enter();
     ${conversions(true)}
     ${stored.join(" ")}
     ${put(CALL_CODE, "code")} ${put(CALL_CONTEXT, "context")} ${put(CALL_THUNK, "thunk")} ${put(CALL_RECORD, "record")}

@@ -16,9 +16,7 @@ import type { UnwindTable } from "./unwind_table.ts";
 /** The parts of the guest thread that unwinding uses. */
 interface UnwindingThread {
   readonly state: NativeRegion;
-  readonly stack: NativeRegion;
-  readonly stackLow: number;
-  readonly stackHigh: number;
+  readonly stack: { readonly low: number; readonly high: number; readonly region: NativeRegion };
   /** The address that a tail call into another instance installs as its return address. */
   readonly tailReturn: number;
   readonly code: { readonly stubs: { readonly unwinds?: unknown } };
@@ -32,12 +30,12 @@ export function unwindToLandingPad(
   thread: UnwindingThread,
   imageAt: (address: number) => CodeImage | undefined,
 ): boolean {
-  const { state, stack, stackLow, stackHigh, tailReturn } = thread;
-  const parked = state.word(THREAD.GUEST_SP) - stackLow;
+  const { state, stack: { low, high, region: stack }, tailReturn } = thread;
+  const parked = state.word(THREAD.GUEST_SP) - low;
   const entry = stack.word(parked + PARKED.ENTRY_SP);
   let context = stack.word(parked + PARKED.CONTEXT);
   let image: CodeImage | undefined;
-  const end = stackHigh - stackLow - 8;
+  const end = high - low - 8;
   for (let at = parked + PARKED.RESUME; at <= end;) {
     const pc = stack.word(at);
     if (pc === tailReturn) {
@@ -62,7 +60,7 @@ export function unwindToLandingPad(
     stack.setWord(parking + PARKED.ENTRY_SP, entry);
     stack.setWord(parking + PARKED.CONTEXT, context);
     stack.setWord(parking + PARKED.RESUME, site.landing);
-    state.setWord(THREAD.GUEST_SP, stackLow + parking);
+    state.setWord(THREAD.GUEST_SP, low + parking);
     return true;
   }
   return false;

@@ -254,12 +254,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   enter(): void {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
-    if (thread.preempted > 0 && this.preempted) {
+    if (thread.attention.preempted > 0 && this.preempted) {
       throw new Error("An asynchronous call of the instance is preempted: callAsync waits for it");
     }
-    if (thread.depth === 0 && thread.sweepDue) thread.services.atSafepoint();
-    if (thread.hasWork) thread.lookForWork();
-    thread.enterWork();
+    if (thread.depth === 0 && thread.attention.sweepDue) thread.services.atSafepoint();
+    thread.attention.look();
+    if (thread.depth === 0) thread.limits.enterWork();
   }
 
   /**
@@ -471,9 +471,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
    */
   #requireTime(): void {
     const { thread } = this.store;
-    if (thread.interruption === Infinity && thread.processorDeadline === Infinity) return;
+    if (thread.limits.interruption === Infinity && thread.limits.processorDeadline === Infinity) return;
     if (this.module.settings.deterministic) return;
-    if (now() >= thread.interruption || thread.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
+    if (now() >= thread.limits.interruption || thread.limits.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
   }
 
   /** The low word of a slot of the thread state. */
@@ -538,7 +538,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     const { shared } = this.#atomicRange(memoryIndex, at, bytes);
     if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
     const wanted = nanoseconds < 0n ? Infinity : Number(nanoseconds) / 1e6;
-    const left = Math.max(this.store.thread.interruption - now(), 0);
+    const left = Math.max(this.store.thread.limits.interruption - now(), 0);
     const time = Math.min(wanted, left);
     const outcome = bytes === 4
       ? shared.wait32(at, Number(BigInt.asIntN(32, expected)), time)
@@ -658,7 +658,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
    */
   get isActive(): boolean {
     const { thread } = this.store;
-    return thread.depth > 0 && thread.holdsWord(this.block.address);
+    return thread.depth > 0 && thread.stack.holdsWord(this.block.address);
   }
 
   /**
@@ -669,8 +669,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   requireIdle(): void {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
-    if (thread.depth === 0 && thread.suspended.size === 0) return;
-    if (thread.holdsWord(this.block.address)) {
+    if (thread.depth === 0 && thread.stack.suspended.size === 0) return;
+    if (thread.stack.holdsWord(this.block.address)) {
       throw new Error("The instance is not idle: one of its calls is in progress");
     }
     const { importedMemoryCount, importedTableCount } = this.module.valid;
@@ -679,7 +679,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const table of this.tables.slice(importedTableCount)) for (const user of table.users) users.add(user);
     users.delete(this);
     for (const user of users) {
-      if (!(user instanceof Instance) || !thread.holdsWord(user.block.address)) continue;
+      if (!(user instanceof Instance) || !thread.stack.holdsWord(user.block.address)) continue;
       throw new Error(
         "The instance is not idle: a call of another instance that uses its memory or table is in progress",
       );
@@ -735,7 +735,7 @@ class InstanceBoundary implements Boundary {
   textWord(value: string): number {
     const { thread } = this.#store;
     const word = thread.handles.handleOf(value);
-    if (thread.handles.full) thread.sweepDue = true;
+    if (thread.handles.full) thread.attention.sweepDue = true;
     return word;
   }
 }

@@ -16,7 +16,8 @@ export function callRaw(instance: Instance, funcIndex: number, args: Uint32Array
 
 function call(instance: Instance, funcIndex: number, args: Uint32Array): Uint32Array {
   const { thread } = instance.store;
-  if (instance.closed || thread.attention && thread.needsEntry()) instance.enter();
+  const { attention } = thread;
+  if (instance.closed || attention.isSet && attention.needsEntry()) instance.enter();
   const { module, region } = instance;
   const { state } = thread;
   const record = instance.recordOffset(funcIndex);

@@ -22,7 +22,8 @@ import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import { Exception, leaveGuest, type ShownPayload } from "../exceptions/exception.ts";
 import { funcInfo } from "./func.ts";
-import { GuestThread, type ProcessCode } from "../thread/guest_thread.ts";
+import { GuestThread } from "../thread/guest_thread.ts";
+import type { ProcessCode } from "../thread/process_entry.ts";
 import type { Global } from "./global.ts";
 import { typeIdAt } from "../boundary/heap_objects.ts";
 import type { Instance } from "./instance.ts";
@@ -109,7 +110,7 @@ export class Store implements ReferenceBoundary {
   /** Allocates an object of `bytes` for parked code, in a heap of at most `limit` bytes. Traps if there is no space. */
   allocate(bytes: number, limit: number): number {
     // an endless loop that receives host references reaches no other safepoint
-    if (this.thread.sweepDue) this.collect();
+    if (this.thread.attention.sweepDue) this.collect();
     return this.#orTrap(() => this.heap.allocate(bytes, limit));
   }
 
@@ -121,10 +122,10 @@ export class Store implements ReferenceBoundary {
   /** Frees unreachable objects and handles; compiled code may be parked. */
   collect(): void {
     if (this.heap.isOpen) {
-      this.thread.sweepDue = false;
+      this.thread.attention.sweepDue = false;
       this.heap.collect();
     } else if (this.thread.depth === 0) {
-      this.thread.sweepDue = true;
+      this.thread.attention.sweepDue = true;
       this.#sweep();
     }
   }
@@ -149,7 +150,7 @@ export class Store implements ReferenceBoundary {
       handleCounts: () => ({ host: this.thread.handles.count, exceptions: this.thread.exceptions.count }),
       visit: (range, word) => {
         const { thread } = this;
-        for (const { region, offset, bytes } of thread.guestFrames()) {
+        for (const { region, offset, bytes } of thread.stack.frames()) {
           range(region.address + offset, region.address + offset + bytes);
         }
         if (thread.depth > 0) {
@@ -197,7 +198,7 @@ export class Store implements ReferenceBoundary {
    */
   compileBody(index: number): number {
     const { thread } = this;
-    const resume = thread.stackWord(thread.state.word(THREAD.GUEST_SP) + PARKED.RESUME);
+    const resume = thread.stack.wordAt(thread.state.word(THREAD.GUEST_SP) + PARKED.RESUME);
     const module = this.moduleAt(resume);
     if (module?.lazy === undefined) throw new Bug("The code without this function belongs to no module");
     // The compiler's own code may use the buffer in which arguments of the function wait.
@@ -281,7 +282,7 @@ export class Store implements ReferenceBoundary {
       if (owner.closed) throw new TypeError("Cannot pass a function of a closed instance");
       owner.isShared = true;
       if (receiver !== undefined) this.#edges.connect(receiver, owner, info.typeId);
-      if (this.#edges.full && !this.heap.isOpen) this.thread.sweepDue = true;
+      if (this.#edges.full && !this.heap.isOpen) this.thread.attention.sweepDue = true;
       return info.record;
     }
     throw referenceMismatch(value, type);
@@ -299,7 +300,7 @@ export class Store implements ReferenceBoundary {
     if (address !== undefined) return address;
     const { handles } = this.thread;
     const word = handles.handleOf(value);
-    if (handles.full) this.thread.sweepDue = true;
+    if (handles.full) this.thread.attention.sweepDue = true;
     this.#garbage.await();
     return word;
   }
@@ -453,7 +454,7 @@ export class Store implements ReferenceBoundary {
   #unwind(exception: Exception): boolean {
     if (!unwindToLandingPad(this.thread, this.#imageAt)) return false;
     const { thread } = this;
-    const receiver = this.#instanceAt(thread.stackWord(thread.state.word(THREAD.GUEST_SP) + PARKED.CONTEXT));
+    const receiver = this.#instanceAt(thread.stack.wordAt(thread.state.word(THREAD.GUEST_SP) + PARKED.CONTEXT));
     const delivered = this.#deliver(exception, receiver);
     if (delivered === undefined) return false;
     this.#caught = delivered;
@@ -505,7 +506,7 @@ export class Store implements ReferenceBoundary {
       this.#caught?.visitReferences(root);
       this.thread.records.visitRoots(root);
       for (const { words, tag } of this.#heldPayloads()) words.forEach((word) => mark(word, tag.deref()));
-      for (const { region: { u32 }, offset, bytes } of this.thread.guestFrames()) {
+      for (const { region: { u32 }, offset, bytes } of this.thread.stack.frames()) {
         for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
           if (u32[at + 1] === 0) mark(u32[at]);
         }
@@ -527,21 +528,21 @@ export class Store implements ReferenceBoundary {
     this.#lastInstance = undefined;
     this.#caught = undefined;
     this.thread.records.dropCaught();
-    if (!this.thread.sweepDue && !this.thread.exceptions.full) return;
-    if (resultsWait) this.thread.sweepDue = true;
+    if (!this.thread.attention.sweepDue && !this.thread.exceptions.full) return;
+    if (resultsWait) this.thread.attention.sweepDue = true;
     else this.#sweep();
   }
 
   /** Sweeps outside of calls, or at the end of the running one. */
   #sweepAll(): void {
-    this.thread.sweepDue = true;
+    this.thread.attention.sweepDue = true;
     if (this.thread.depth === 0) this.#sweep();
   }
 
   /** Called before JavaScript itself stores a reference: frees unreachable values if there are too many. */
   relieveHost(): void {
     if (this.thread.depth > 0) this.relieve();
-    else if (this.thread.sweepDue) this.#atSafepoint(false);
+    else if (this.thread.attention.sweepDue) this.#atSafepoint(false);
   }
 
   /**
@@ -551,7 +552,7 @@ export class Store implements ReferenceBoundary {
   relieve(): void {
     const { thread, heap } = this;
     if (!thread.handles.full) return;
-    if (!this.#edges.full) thread.sweepDue = false;
+    if (!this.#edges.full) thread.attention.sweepDue = false;
     if (heap.isOpen) return heap.collect();
     thread.handles.sweep((mark) => {
       const range = ({ u32 }: NativeRegion, offset: number, bytes: number) => {
@@ -559,7 +560,7 @@ export class Store implements ReferenceBoundary {
           if (u32[at + 1] === 0) mark(u32[at]);
         }
       };
-      for (const { region, offset, bytes } of thread.guestFrames()) range(region, offset, bytes);
+      for (const { region, offset, bytes } of thread.stack.frames()) range(region, offset, bytes);
       range(thread.state, THREAD.SLOTS, THREAD.SIZE - THREAD.SLOTS);
       for (const ref of this.#instances.values()) ref.deref()?.markReferences(mark);
       for (const ref of this.#hostObjects) ref.deref()?.markReferences(mark);
@@ -577,13 +578,13 @@ export class Store implements ReferenceBoundary {
    */
   #sweep(): void {
     if (this.heap.isOpen) {
-      this.thread.sweepDue = false;
+      this.thread.attention.sweepDue = false;
       this.heap.collect();
       return;
     }
-    if (!this.thread.sweepDue) return this.#sweepExceptions();
-    this.thread.sweepDue = false;
-    const { suspended, exceptions, handles } = this.thread;
+    if (!this.thread.attention.sweepDue) return this.#sweepExceptions();
+    this.thread.attention.sweepDue = false;
+    const { stack: { suspended }, exceptions, handles } = this.thread;
     const found = suspended.size === 0 ? new FoundReferences() : undefined;
     if (found !== undefined) this.#edges.clear();
     this.#sweepExceptions(found);

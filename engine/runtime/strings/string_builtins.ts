@@ -352,7 +352,7 @@ export class StringBuiltins {
     const { thread } = this.#store;
     if (canRetry && this.#memory?.ready === true) return thread.state.setWord(at(0), RETRY.i64);
     thread.state.setWord(at(0), thread.handles.handleOf(make()));
-    if (thread.handles.full) thread.sweepDue = true;
+    if (thread.handles.full) thread.attention.sweepDue = true;
   }
 }
 

@@ -33,7 +33,8 @@ import { ProcessorAccount } from "./processor_account.ts";
 import type { CallHalves, HostService } from "../boundary/marshal.ts";
 import { Awaited, Delivery, Suspension, whenSettled } from "../boundary/suspension.ts";
 import type { CallRecorder } from "./call_recorder.ts";
-import type { GuestThread, SuspendedFrames } from "../thread/guest_thread.ts";
+import type { SuspendedFrames } from "../thread/guest_stack.ts";
+import type { GuestThread } from "../thread/guest_thread.ts";
 import type { InstanceGroup } from "./instance_group.ts";
 import { discardFrames, restoreFrames, saveFrames } from "../thread/suspended_frames.ts";
 
@@ -229,7 +230,10 @@ class AsyncCall {
     this.#reject = reject;
     this.#countsNumbers = typeof fuel === "number";
     this.#givenDeadline = deadline;
-    this.#deadline = Math.min(deadline === undefined ? Infinity : deadlineTime(deadline), this.#thread.askWork());
+    this.#deadline = Math.min(
+      deadline === undefined ? Infinity : deadlineTime(deadline),
+      this.#thread.limits.askWork(),
+    );
     this.#sliced = sliced && instance.module.settings.interruptible;
   }
 
@@ -258,8 +262,9 @@ class AsyncCall {
   /** Runs one slice: until the call ends, is suspended, or is preempted. */
   #slice(how: number): void {
     const thread = this.#thread;
-    const { deadline, processorDeadline, workDeadline } = thread;
-    const processorEnd = this.#account?.begin(thread.processorNow()) ?? Infinity;
+    const { limits } = thread;
+    const { deadline, processorDeadline, workDeadline } = limits;
+    const processorEnd = this.#account?.begin(limits.processorNow()) ?? Infinity;
     const { i32 } = thread.state;
     const depthLeft = i32[DEPTH_LEFT];
     const nested = thread.depth > 0;
@@ -270,14 +275,14 @@ class AsyncCall {
     let outcome: unknown;
     const outerFuel = this.#fuel === undefined ? 0n : this.#installFuel(this.#fuel);
     try {
-      if (this.#deadline < deadline) thread.deadline = this.#deadline;
-      thread.workDeadline = Infinity; // that of the call's own work is part of its deadline
-      if (processorEnd < processorDeadline) thread.processorDeadline = processorEnd;
+      if (this.#deadline < deadline) limits.deadline = this.#deadline;
+      limits.workDeadline = Infinity; // that of the call's own work is part of its deadline
+      if (processorEnd < processorDeadline) limits.processorDeadline = processorEnd;
       // A call nested in another cannot yield to the event loop before the outer call ends, so it is not preempted.
       const sliceEnd = this.#sliced && !nested ? now() + thread.sliceMs : Infinity;
-      const until = Math.min(sliceEnd, thread.deadline);
-      const firstLimit = Math.min(until, thread.nextLimit());
-      if (thread.watched > firstLimit) thread.watch(firstLimit);
+      const until = Math.min(sliceEnd, limits.deadline);
+      const firstLimit = Math.min(until, limits.nextLimit());
+      if (limits.watched > firstLimit) limits.watch(firstLimit);
       if (how !== ENTER.CALL) restoreFrames(thread, this.#holder!.frames!);
       ended = this.#run(how, until, processorEnd);
       if (ended) outcome = this.#halves.finish();
@@ -287,10 +292,10 @@ class AsyncCall {
     } finally {
       if (this.#fuel !== undefined) this.#restoreFuel(outerFuel);
       i32[DEPTH_LEFT] = depthLeft;
-      thread.deadline = deadline;
-      thread.processorDeadline = processorDeadline;
-      thread.workDeadline = workDeadline;
-      this.#account?.finish(thread.processorNow());
+      limits.deadline = deadline;
+      limits.processorDeadline = processorDeadline;
+      limits.workDeadline = workDeadline;
+      this.#account?.finish(limits.processorNow());
       thread.suspendableDepth = suspendableDepth;
       if (--thread.depth === 0) thread.services.atSafepoint();
     }
@@ -354,16 +359,16 @@ class AsyncCall {
         while (status !== STATUS.DONE) {
           if (status === STATUS.POLL) {
             const time = now();
-            const timeIsUp = thread.processorTimeIsUp;
-            const isOwn = timeIsUp && thread.processorDeadline === processorEnd;
+            const timeIsUp = thread.limits.processorTimeIsUp;
+            const isOwn = timeIsUp && thread.limits.processorDeadline === processorEnd;
             // A call that is not sliced cannot be preempted: the deadline of an outer call ends it, too.
-            const deadline = this.#sliced ? this.#deadline : thread.deadline;
+            const deadline = this.#sliced ? this.#deadline : thread.limits.deadline;
             if (time >= deadline || isOwn) throw thread.trapAtPoll();
             if (time >= until || timeIsUp) {
               this.#preempt();
               return false;
             }
-            thread.continueFromPoll(Math.min(until, thread.nextLimit()));
+            thread.continueFromPoll(Math.min(until, thread.limits.nextLimit()));
           } else {
             const usual = status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo &&
               i32[PARK_CONTEXT + 1] === contextHi;
@@ -374,7 +379,7 @@ class AsyncCall {
               thread.abandon(); // the host function has aborted the call
               return false;
             }
-            if (thread.watched > until) thread.watch(until); // a nested call may have set another deadline
+            if (thread.limits.watched > until) thread.limits.watch(until); // a nested call may have set another deadline
           }
           status = thread.resume();
         }
@@ -468,7 +473,7 @@ class AsyncCall {
     const context = state.word(THREAD.PARK_CONTEXT);
     this.#saveFrames();
     this.#poll = { pc, address, depth: state.word(THREAD.GUEST_SP) - sp, context };
-    thread.preempted++;
+    thread.attention.preempted++;
     thread.preemptions++;
     this.#instance.group.preempt(this);
     inNextTurn(() => {
@@ -483,7 +488,7 @@ class AsyncCall {
   #unpreempt(): void {
     if (this.#poll === undefined) return;
     this.#poll = undefined;
-    this.#thread.preempted--;
+    this.#thread.attention.preempted--;
     this.#instance.group.unpreempt(this);
   }
 
@@ -498,7 +503,7 @@ class AsyncCall {
         if (this.#poll === undefined) return thread.services.interruption(true);
         const { state } = thread;
         const { pc, address, depth, context } = this.#poll;
-        const entry = thread.stackWord(state.word(THREAD.GUEST_SP));
+        const entry = thread.stack.wordAt(state.word(THREAD.GUEST_SP));
         state.setWord(THREAD.TRAP_PC, pc);
         state.setWord(THREAD.TRAP_SP, entry - depth);
         state.setWord(THREAD.FAULT_ADDRESS, address);

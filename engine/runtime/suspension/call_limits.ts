@@ -155,7 +155,7 @@ function underOwnLimits<T>(
   if (deadline === undefined) return timed();
   requireControl(instance, "interruptible", "deadline");
   const at = deadlineTime(deadline);
-  return at < thread.deadline ? withDeadline(thread, deadline, at, timed) : timed();
+  return at < thread.limits.deadline ? withDeadline(thread, deadline, at, timed) : timed();
 }
 
 /** Throws RangeError unless `time` is a number of at least 0, in milliseconds. */
@@ -192,36 +192,38 @@ export function checkBudget(budget: unknown): Budget {
 }
 
 function withDeadline<T>(thread: GuestThread, deadline: number | Date, at: number, action: () => T): T {
-  const outer = thread.deadline;
-  thread.deadline = at;
+  const { limits } = thread;
+  const outer = limits.deadline;
+  limits.deadline = at;
   try {
-    thread.watch(thread.nextLimit());
+    limits.watch(limits.nextLimit());
     return action();
   } catch (error) {
     // The processor time of an outer call may have ended this one.
-    if (now() < at && thread.processorTimeIsUp) throw error;
+    if (now() < at && limits.processorTimeIsUp) throw error;
     throw withLimit(error, "interrupted", () => deadlineInWords(deadline));
   } finally {
-    thread.deadline = outer;
-    thread.watch(thread.nextLimit());
+    limits.deadline = outer;
+    limits.watch(limits.nextLimit());
   }
 }
 
 function withProcessorTime<T>(instance: LimitedInstance, thread: GuestThread, time: number, action: () => T): T {
   requireControl(instance, "interruptible", "processorTime");
   checkProcessorTime(time);
-  const outer = thread.processorDeadline;
-  const at = thread.processorNow() + time;
+  const { limits } = thread;
+  const outer = limits.processorDeadline;
+  const at = limits.processorNow() + time;
   if (at >= outer) return action();
-  thread.processorDeadline = at;
+  limits.processorDeadline = at;
   try {
-    thread.watch(thread.nextLimit());
+    limits.watch(limits.nextLimit());
     return action();
   } catch (error) {
-    throw thread.processorTimeIsUp ? withLimit(error, "interrupted", () => processorTimeInWords(time)) : error;
+    throw limits.processorTimeIsUp ? withLimit(error, "interrupted", () => processorTimeInWords(time)) : error;
   } finally {
-    thread.processorDeadline = outer;
-    thread.watch(thread.nextLimit());
+    limits.processorDeadline = outer;
+    limits.watch(limits.nextLimit());
   }
 }
 
@@ -232,19 +234,20 @@ function withAccount<T>(
   action: () => T,
 ): T {
   requireControl(instance, "interruptible", "processorTime");
-  const outer = thread.processorDeadline;
-  thread.processorDeadline = Math.min(outer, account.begin(thread.processorNow()));
+  const { limits } = thread;
+  const outer = limits.processorDeadline;
+  limits.processorDeadline = Math.min(outer, account.begin(limits.processorNow()));
   try {
-    thread.watch(thread.nextLimit());
+    limits.watch(limits.nextLimit());
     return action();
   } catch (error) {
-    throw thread.processorTimeIsUp
+    throw limits.processorTimeIsUp
       ? withLimit(error, "interrupted", () => processorTimeInWords(account.milliseconds))
       : error;
   } finally {
-    account.finish(thread.processorNow());
-    thread.processorDeadline = outer;
-    thread.watch(thread.nextLimit());
+    account.finish(limits.processorNow());
+    limits.processorDeadline = outer;
+    limits.watch(limits.nextLimit());
   }
 }
 

@@ -8,7 +8,8 @@
 import { PARKED, THREAD } from "../../abi/context_layout.ts";
 import { ExhaustionError } from "../../base/errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
-import type { GuestThread, SuspendedFrames } from "./guest_thread.ts";
+import type { SuspendedFrames } from "./guest_stack.ts";
+import type { GuestThread } from "./guest_thread.ts";
 
 /** Up to this many bytes are copied word by word; creating views costs more. */
 const SHORT_BYTES = 512;
@@ -18,13 +19,13 @@ const SHORT_BYTES = 512;
  * given.
  */
 export function saveFrames(thread: GuestThread, frames: SuspendedFrames | undefined): SuspendedFrames {
-  const { state, stack, stackLow, contexts } = thread;
-  const parked = state.word(THREAD.GUEST_SP) - stackLow;
+  const { state, stack: { low, region: stack, suspended }, contexts } = thread;
+  const parked = state.word(THREAD.GUEST_SP) - low;
   const entry = stack.word(parked + PARKED.ENTRY_SP);
-  const bytes = entry - stackLow - parked;
+  const bytes = entry - low - parked;
   if (frames === undefined) {
     frames = { block: contexts.allocate(bytes), bytes: 0 };
-    thread.suspended.add(frames);
+    suspended.add(frames);
   } else if (frames.block.size < bytes) {
     contexts.release(frames.block);
     frames.block = contexts.allocate(bytes);
@@ -41,20 +42,20 @@ export function saveFrames(thread: GuestThread, frames: SuspendedFrames | undefi
  * for them.
  */
 export function restoreFrames(thread: GuestThread, frames: SuspendedFrames): void {
-  const { state, stack, stackLow } = thread;
+  const { state, stack: { low, region: stack } } = thread;
   const entry = state.word(THREAD.GUEST_SP);
-  const parked = entry - stackLow - frames.bytes;
+  const parked = entry - low - frames.bytes;
   if (parked < 0) throw new ExhaustionError(TRAP_MESSAGES[TRAP.STACK_EXHAUSTED]);
   const { region, offset } = frames.block;
   copy(region.u32, offset, stack.u32, parked, frames.bytes);
   stack.setWord(parked + PARKED.ENTRY_SP, entry);
-  state.setWord(THREAD.GUEST_SP, stackLow + parked);
+  state.setWord(THREAD.GUEST_SP, low + parked);
   frames.bytes = 0;
 }
 
 /** Frees the saved frames of a call that has ended or will not resume. */
 export function discardFrames(thread: GuestThread, frames: SuspendedFrames): void {
-  if (thread.suspended.delete(frames)) thread.contexts.release(frames.block);
+  if (thread.stack.suspended.delete(frames)) thread.contexts.release(frames.block);
 }
 
 function copy(from: Uint32Array, fromByte: number, to: Uint32Array, toByte: number, bytes: number): void {

@@ -8,7 +8,8 @@ import { TAIL_FRAME, THREAD } from "../../abi/context_layout.ts";
 import { Bug, ExhaustionError, type SourcePlace, TrapError, type TrapFrame } from "../../base/errors.ts";
 import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
-import { type GuestThread, STACK_GUARD_BYTES } from "../thread/guest_thread.ts";
+import type { GuestThread } from "../thread/guest_thread.ts";
+import { STACK_GUARD_BYTES } from "../thread/guest_stack.ts";
 
 /** The maximum number of frames in an error. */
 const MAX_FRAMES = 64;
@@ -113,9 +114,9 @@ export function parkedStack(thread: GuestThread, lookup: ImageLookup): GuestStac
 
 function walkParked(found: FrameList, thread: GuestThread, lookup: ImageLookup): void {
   const sp = thread.state.word(THREAD.GUEST_SP);
-  const words = Math.min(PARK_WORDS, (thread.stackHigh - sp) >> 3);
+  const words = Math.min(PARK_WORDS, (thread.stack.high - sp) >> 3);
   for (let i = 0; i < words; i++) {
-    const pc = thread.stackWord(sp + i * 8);
+    const pc = thread.stack.wordAt(sp + i * 8);
     if (callerAt(lookup, pc)?.image.callSiteAt(pc) !== undefined) {
       return walk(found, thread, sp + i * 8, lookup);
     }
@@ -197,9 +198,9 @@ function addFrames(found: FrameList, owner: ImageOwner, pc: number, pos: number,
 
 /** Adds frames by following return addresses, starting with the one stored at `at`, while they belong to images. */
 function walk(found: FrameList, thread: GuestThread, at: number, lookup: ImageLookup): void {
-  const { stack, stackLow: low, stackHigh: high } = thread;
+  const { low, high, region } = thread.stack;
   while (!found.isFull && at >= low && at + 8 <= high) {
-    const pc = stack.word(at - low);
+    const pc = region.word(at - low);
     if (pc === thread.tailReturn) {
       at += TAIL_FRAME.SIZE;
       continue;
