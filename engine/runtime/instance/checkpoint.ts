@@ -13,24 +13,23 @@ import type { Instance } from "./instance.ts";
 import { requireResettable, usedLength } from "./instance_state.ts";
 import { SharedObjectsError } from "./instance_pool.ts";
 import { ObjectGraph } from "./object_graph.ts";
+import type { SegmentsState } from "./segments.ts";
 import type { Table } from "./table.ts";
 
 /** Bytes of a global's cell. */
 const CELL_BYTES = 16;
 
 /** The segments of an instance. */
-interface Segments {
+interface InstanceSegments {
   readonly instance: Instance;
-  readonly droppedElems: readonly number[];
-  readonly droppedDatas: readonly number[];
-  readonly elemWords: ReadonlyMap<number, readonly number[]>;
+  readonly state: SegmentsState;
 }
 
 export class Checkpoint {
   readonly #memories: readonly { readonly memory: Memory; readonly bytes: Uint8Array }[];
   readonly #tables: readonly { readonly table: Table; readonly words: Float64Array }[];
   readonly #globals: readonly { readonly global: Global; readonly cell: Uint8Array }[];
-  readonly #segments: readonly Segments[];
+  readonly #segments: readonly InstanceSegments[];
   readonly #objects: ObjectGraph | undefined;
 
   /** Records the state. Throws an Error if an instance is closed, not idle, or has a shared memory. */
@@ -50,12 +49,7 @@ export class Checkpoint {
       global,
       cell: global.region.u8.slice(global.offset, global.offset + CELL_BYTES),
     }));
-    this.#segments = instances.map((instance) => ({
-      instance,
-      droppedElems: [...instance.droppedElems],
-      droppedDatas: [...instance.droppedDatas],
-      elemWords: new Map(Array.from(instance.elemWords, ([segment, words]) => [segment, words.slice()])),
-    }));
+    this.#segments = instances.map((instance) => ({ instance, state: instance.segments.capture() }));
     const [first] = instances as [Instance];
     this.#objects = ObjectGraph.copy(first.store, (visit) => this.#visitOwn(visit));
     if (this.#objects?.hasObjects === true && instances.some((instance) => instance.sharesReferences(all))) {
@@ -81,15 +75,8 @@ export class Checkpoint {
       for (let k = words.length; k < table.length; k++) table.set(k, 0);
     }
     for (const { global: { region, offset }, cell } of this.#globals) region.u8.set(cell, offset);
-    for (const { instance, droppedElems, droppedDatas, elemWords } of this.#segments) {
-      instance.droppedElems.clear();
-      for (const segment of droppedElems) instance.droppedElems.add(segment);
-      instance.droppedDatas.clear();
-      for (const segment of droppedDatas) instance.droppedDatas.add(segment);
-      instance.elemWords.clear();
-      elemWords.forEach((words, segment) => instance.elemWords.set(segment, words.slice()));
-    }
-    const [{ instance: { store } }] = this.#segments as [Segments];
+    for (const { instance, state } of this.#segments) instance.segments.restore(state);
+    const [{ instance: { store } }] = this.#segments as [InstanceSegments];
     this.#objects?.restore(store);
   }
 
@@ -101,7 +88,7 @@ export class Checkpoint {
 
   #visitOwn(visit: (word: number) => void): void {
     for (const { words } of this.#tables) for (const word of words) if (word !== 0) visit(word);
-    for (const { elemWords } of this.#segments) for (const words of elemWords.values()) words.forEach(visit);
+    for (const { state } of this.#segments) for (const words of state.elemWords.values()) words.forEach(visit);
     for (const { global: { type }, cell } of this.#globals) {
       if (!isRef(type.type)) continue;
       const [low, high] = new Uint32Array(cell.buffer, cell.byteOffset, 2) as unknown as [number, number];

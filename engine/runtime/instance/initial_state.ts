@@ -51,34 +51,32 @@ export function runSegments(instance: Instance, ownOnly: boolean): void {
     const { mode } = segment;
     if (mode.kind === "active" && !(ownOnly && mode.table < valid.importedTableCount)) {
       const start = Number(evaluateConst(prepareConst(mode.start), instance));
-      instance.initTable(mode.table, i, start, 0, elementCount(segment));
+      instance.segments.initTable(mode.table, i, start, 0, elementCount(segment));
     }
-    if (mode.kind !== "passive") instance.dropElem(i);
+    if (mode.kind !== "passive") instance.segments.dropElem(i);
   }
   for (let i = 0; i < datas.length; i++) {
     const data = datas[i];
     if (!data.active) continue;
     if (!(ownOnly && data.memory < valid.importedMemoryCount) && !instance.memories[data.memory].hasImage) {
       const start = data.at ?? Number(evaluateConst(data.start!, instance));
-      instance.initMemory(data.memory, i, start, 0, data.bytes.length);
+      instance.segments.initMemory(data.memory, i, start, 0, data.bytes.length);
     }
-    instance.dropData(i);
+    instance.segments.dropData(i);
   }
 }
 
 /** Initializes the defined globals, memories and tables. No code of the instance may be running. */
 export function rebuild(instance: Instance): void {
   const { valid } = instance.module;
-  instance.elemWords.clear();
-  instance.droppedElems.clear();
-  instance.droppedDatas.clear();
+  instance.segments.reset();
   for (const memory of instance.memories.slice(valid.importedMemoryCount)) memory.reset();
   for (let i = 0; i < instance.module.globalInits.length; i++) initGlobal(instance, i);
   const elements = initialElements(instance);
   const first = valid.importedTableCount;
   for (let i = 0; i < valid.elems.length; i++) {
     const { mode } = valid.elems.at(i)!;
-    if (mode.kind === "active" && mode.table >= first) instance.prepareElem(i);
+    if (mode.kind === "active" && mode.table >= first) instance.segments.prepareElem(i);
   }
   for (let i = 0; i < elements.length; i++) instance.tables[first + i].reset(elements[i]);
   runSegments(instance, true);

@@ -1,71 +1,37 @@
 /**
- * Module instances (specification, 4.2.10): a VM context, the memories, tables and globals that it uses, and the
- * builtins that its code requests when it parks. Created by instantiate.ts.
+ * Module instances (specification, 4.2.10): a VM context, and the memories, tables, globals and segments that it uses.
+ * Created by instantiate.ts; builtins.ts serves its code when that parks.
  *
  * Lifetime: an instance keeps its imports alive. An imported table, or an imported mutable global of a reference type,
  * keeps the instance alive, because it may contain functions of the instance. Everything else is collected when
  * JavaScript no longer refers to it.
  */
-import { now } from "../../host/clocks.ts";
 import { Finalizers, type Weak } from "../../host/finalizers.ts";
-import { BUILTIN_ROWS, type BuiltinName, NO_BYTES } from "../../abi/builtins.ts";
 import type { Sharer } from "../../gc/references.ts";
-import { IndexSet } from "../../base/index_set.ts";
-import { soleFunction } from "../../wasm/constant_reader.ts";
-import type { ElementSegment } from "../../wasm/module.ts";
 import type { ValType } from "../../wasm/types.ts";
 import type { Boundary } from "../boundary/values.ts";
-import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE, THREAD } from "../../abi/context_layout.ts";
-import { Bug, markUncatchable, TrapError } from "../../base/errors.ts";
-import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
+import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE } from "../../abi/context_layout.ts";
+import { TrapError } from "../../base/errors.ts";
+import { TRAP_MESSAGES } from "../../base/traps.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { type ConstEnv, evaluateConst, prepareConst } from "../code/const_expr.ts";
+import type { ConstEnv } from "../code/const_expr.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
-import { Exception, isException, Tag } from "../exceptions/exception.ts";
+import { isException, Tag } from "../exceptions/exception.ts";
 import { type FuncInfo, registerFunc } from "./func.ts";
 import { Global } from "./global.ts";
-import {
-  elementBytes,
-  newArrayOfBytes,
-  newArrayOfWords,
-  newFilledArray,
-  newFixedArray,
-  newStruct,
-  writeBytes,
-  writeWords,
-} from "../boundary/heap_objects.ts";
+import { newFilledArray, newFixedArray, newStruct } from "../boundary/heap_objects.ts";
 import type { HostService } from "../boundary/marshal.ts";
 import { type InstanceState, visitState } from "./captured_state.ts";
 import type { CallRecorder } from "../suspension/call_recorder.ts";
 import { InstanceGroup } from "../suspension/instance_group.ts";
 import { type CallHalves, callHalves, type CallInEnv, makeCallIn } from "../boundary/marshal.ts";
 import type { Memory, MemoryUser } from "../memory/memory.ts";
-import { WAIT } from "../memory/shared_pages.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
+import { Segments } from "./segments.ts";
 import type { Store } from "./store.ts";
 import { Table, type TableUser } from "./table.ts";
 
-const SLOT = (index: number) => THREAD.SLOTS + index * THREAD.SLOT_SIZE;
-
-/**
- * Builtins whose work grows with their operands, or with the body that they compile: code without loops makes many of
- * them between two polls.
- */
-const WORK: ReadonlySet<BuiltinName> = new Set([
-  "compile_body",
-  "memory_grow",
-  "memory_init",
-  "table_grow",
-  "table_fill",
-  "table_copy",
-  "table_init",
-  "gc_allocate",
-  "array_new_data",
-  "array_new_elem",
-  "array_init_data",
-  "array_init_elem",
-]);
-
+/** A module instance. */
 export class Instance implements MemoryUser, TableUser, ConstEnv {
   readonly store: Store;
   /** The module whose code it runs; {@linkcode Instance.adoptCode} replaces it. */
@@ -91,8 +57,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   values: Set<object> | undefined;
   /** Conversion of references between JavaScript and its code. */
   readonly boundary: Boundary;
-  /** By index of an element segment that is neither active nor dropped: its references, once evaluated. */
-  readonly elemWords: Map<number, number[]> = new Map();
+  readonly segments: Segments = new Segments(this);
   /** The limit in bytes of the garbage-collected heap when its code allocates. */
   maxHeapBytes = 0;
   /** Maps errors of its calls to the values that callers receive instead, if set. */
@@ -103,8 +68,6 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   stackUnits = 0;
   closed = false;
   #group: InstanceGroup | undefined;
-  readonly droppedElems: IndexSet = new IndexSet();
-  readonly droppedDatas: IndexSet = new IndexSet();
   /**
    * Set if other instances may use its functions or its state without JavaScript in between, so that its state must
    * outlive `close`.
@@ -303,10 +266,11 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   }
 
   funcWord(index: number): bigint {
-    return BigInt(this.#recordAddress(index));
+    return BigInt(this.recordAddress(index));
   }
 
-  #recordAddress(index: number): number {
+  /** The address of the record of function `index`. */
+  recordAddress(index: number): number {
     return this.region.address + this.recordOffset(index);
   }
 
@@ -337,7 +301,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const global of this.globals) global.markReferences(mark);
     for (const table of this.tables) table.markReferences(mark);
     const own = (word: number) => mark(word, this);
-    for (const words of this.elemWords.values()) words.forEach(own);
+    for (const words of this.segments.elemWords.values()) words.forEach(own);
     this.#visitSaved(own);
   }
 
@@ -377,7 +341,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   visitReferences(range: (low: number, high: number) => void, word: (word: number) => void): void {
     for (const global of this.globals) global.markReferences(word);
     for (const table of this.tables) table.visitReferences(range);
-    for (const words of this.elemWords.values()) words.forEach(word);
+    for (const words of this.segments.elemWords.values()) words.forEach(word);
     this.#visitSaved(word);
   }
 
@@ -388,250 +352,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     for (const table of this.tables) if (isException(table.type.element)) table.markReferences(mark);
   }
 
-  /** Runs the builtin for which compiled code parked. Arguments and results are in the slots. */
-  serveBuiltin(row: number): void {
-    const { state } = this.store.thread;
-    const name: BuiltinName = BUILTIN_ROWS[row].name;
-    const int = (slot: number) => this.#int(slot);
-    const word = (slot: number) => this.#word(slot);
-    if (WORK.has(name)) this.#requireTime();
-    switch (name) {
-      case "memory_grow":
-        state.i64[SLOT(0) >> 3] = BigInt(this.#growMemory(this.memories[int(0)], word(1)));
-        return;
-      case "memory_init":
-        this.initMemory(int(0), int(1), word(2), word(3), word(4));
-        return;
-      case "data_drop":
-        this.droppedDatas.add(int(0));
-        return;
-      case "table_grow":
-        state.i64[SLOT(0) >> 3] = BigInt(this.#growTable(this.tables[int(0)], word(2), word(1)));
-        return;
-      case "table_fill":
-        this.#fillTable(this.tables[int(0)], word(1), word(2), word(3));
-        return;
-      case "table_copy":
-        this.#copyTable(this.tables[int(0)], this.tables[int(1)], word(2), word(3), word(4));
-        return;
-      case "table_init":
-        this.initTable(int(0), int(1), word(2), word(3), word(4));
-        return;
-      case "elem_drop":
-        this.dropElem(int(0));
-        return;
-      case "throw":
-        this.store.raise(Exception.thrown(this.tags[int(0)], this.store, this));
-        return;
-      case "throw_ref":
-        this.#throwReference(word(0));
-        return;
-      case "rethrow":
-        this.store.rethrow();
-        return;
-      case "caught":
-        state.setWord(SLOT(0), this.store.caughtWord());
-        return;
-      case "memory_wait32":
-        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 4, state.i64[SLOT(2) >> 3], state.i64[SLOT(3) >> 3]);
-        return;
-      case "memory_wait64":
-        state.i32[SLOT(0) >> 2] = this.#wait(int(0), word(1), 8, state.i64[SLOT(2) >> 3], state.i64[SLOT(3) >> 3]);
-        return;
-      case "memory_notify":
-        // A memory that is not shared has no waiters.
-        state.i32[SLOT(0) >> 2] = this.#atomicRange(int(0), word(1), 4).shared?.notify(word(1), int(2) >>> 0) ?? 0;
-        return;
-      case "gc_allocate":
-        if (word(0) !== NO_BYTES) state.setWord(SLOT(0), this.store.allocate(word(0), this.maxHeapBytes));
-        return;
-      case "array_new_data":
-      case "array_new_elem":
-        state.setWord(SLOT(0), this.#newArray(name));
-        return;
-      case "array_init_data":
-      case "array_init_elem":
-        this.#initArray(name);
-        return;
-      case "compile_body":
-        state.setWord(SLOT(0), this.store.compileBody(int(0)));
-        return;
-      case "check_stack":
-        this.store.checkStack(this.recorder);
-        return;
-      case "memory_move":
-      case "memory_set":
-        throw new Bug(`Builtin ${name} is native and never parks`);
-    }
-  }
-
-  /**
-   * Traps if the time of the call is up. Not in deterministic code, where recordings reproduce only interruptions at
-   * polls.
-   */
-  #requireTime(): void {
-    const { thread } = this.store;
-    if (thread.limits.interruption === Infinity && thread.limits.processorDeadline === Infinity) return;
-    if (this.module.settings.deterministic) return;
-    if (now() >= thread.limits.interruption || thread.limits.processorTimeIsUp) throw this.#trap(TRAP.INTERRUPTED);
-  }
-
-  /** The low word of a slot of the thread state. */
-  #int(slot: number): number {
-    return this.store.thread.state.i32[SLOT(slot) >> 2];
-  }
-
-  /** A slot of the thread state, as a word. */
-  #word(slot: number): number {
-    return this.store.thread.state.word(SLOT(slot));
-  }
-
-  #fillTable(table: Table, from: number, value: number, count: number): void {
-    if (from + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-    table.fill(from, count, value);
-  }
-
-  #copyTable(target: Table, source: Table, to: number, from: number, count: number): void {
-    if (to + count > target.length || from + count > source.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-    target.copy(to, source, from, count);
-  }
-
-  #throwReference(word: number): void {
-    const exception = this.store.exceptionOf(word);
-    if (exception === undefined) throw this.#trap(TRAP.NULL_EXCEPTION);
-    this.store.raise(exception);
-  }
-
-  /** Slots: type, segment, first byte or element of the segment, count. Returns the address of the array. */
-  #newArray(name: "array_new_data" | "array_new_elem"): number {
-    const typeId = this.module.valid.canonicalIds[this.#int(0)];
-    const [segment, from, count] = [this.#int(1), this.#int(2) >>> 0, this.#int(3) >>> 0];
-    // Read the segment before anything allocates, because an allocation uses the slots.
-    if (name === "array_new_data") {
-      const bytes = this.#dataBytes(segment, from, count * elementBytes(typeId));
-      return newArrayOfBytes(this.#allocate, typeId, count, bytes);
-    }
-    return newArrayOfWords(this.#allocate, typeId, this.#elemRange(segment, from, count));
-  }
-
-  /** Slots: type, segment, array, its first element, first byte or element of the segment, count. */
-  #initArray(name: "array_init_data" | "array_init_elem"): void {
-    const [segment, array, first] = [this.#int(1), this.#word(2), this.#int(3) >>> 0];
-    const [from, count] = [this.#int(4) >>> 0, this.#int(5) >>> 0];
-    if (name === "array_init_elem") return writeWords(array, first, this.#elemRange(segment, from, count));
-    const size = elementBytes(this.module.valid.canonicalIds[this.#int(0)]);
-    writeBytes(array, first * size, this.#dataBytes(segment, from, count * size));
-  }
-
-  /** The memory of an atomic access; traps if the access is out of bounds. */
-  #atomicRange(memoryIndex: number, at: number, bytes: number): Memory {
-    const memory = this.memories[memoryIndex];
-    if (at + bytes > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
-    return memory;
-  }
-
-  /**
-   * memory.atomic.wait: waits up to `nanoseconds` (negative: without a limit). Returns one of WAIT. Traps if the
-   * deadline of the call passes first.
-   */
-  #wait(memoryIndex: number, at: number, bytes: number, expected: bigint, nanoseconds: bigint): number {
-    const { shared } = this.#atomicRange(memoryIndex, at, bytes);
-    if (shared === undefined) throw this.#trap(TRAP.EXPECTED_SHARED_MEMORY);
-    const wanted = nanoseconds < 0n ? Infinity : Number(nanoseconds) / 1e6;
-    const left = Math.max(this.store.thread.limits.interruption - now(), 0);
-    const time = Math.min(wanted, left);
-    const outcome = bytes === 4
-      ? shared.wait32(at, Number(BigInt.asIntN(32, expected)), time)
-      : shared.wait64(at, expected, time);
-    if (outcome === WAIT.TIMED_OUT && left < wanted) throw this.#trap(TRAP.INTERRUPTED);
-    return outcome;
-  }
-
-  readonly #allocate = (bytes: number): number => this.store.allocate(bytes, this.maxHeapBytes);
-
-  /** A range of a data segment; traps if it is out of bounds. */
-  #dataBytes(segment: number, from: number, count: number): Uint8Array {
-    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment].bytes;
-    if (from + count > bytes.length) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
-    return bytes.subarray(from, from + count);
-  }
-
-  /** A range of the references of an element segment; traps if it is out of bounds. */
-  #elemRange(segment: number, from: number, count: number): number[] {
-    const words = this.#wordsOf(segment);
-    if (from + count > words.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-    return words.slice(from, from + count);
-  }
-
-  /** The references of an element segment, evaluated only once, because each expression may create an object. */
-  #wordsOf(segment: number): number[] {
-    if (this.droppedElems.has(segment)) return NO_WORDS;
-    let words = this.elemWords.get(segment);
-    if (words === undefined) {
-      words = this.evaluateElem(this.module.valid.elems.at(segment)!);
-      this.elemWords.set(segment, words);
-    }
-    return words;
-  }
-
-  /** Evaluates the references of an element segment that is not dropped, before they are needed. */
-  prepareElem(segment: number): void {
-    this.#wordsOf(segment);
-  }
-
-  /** Evaluates the references of an element segment to words; expressions may create new objects. */
-  evaluateElem({ init }: ElementSegment): number[] {
-    const words: number[] = [];
-    if (init.kind === "funcs") {
-      for (let i = 0; i < init.indices.length; i++) words.push(this.#recordAddress(init.indices.at(i)!));
-      return words;
-    }
-    for (let i = 0; i < init.exprs.length; i++) {
-      const expr = init.exprs.at(i)!;
-      const func = soleFunction(expr);
-      words.push(func >= 0 ? this.#recordAddress(func) : Number(evaluateConst(prepareConst(expr), this)));
-    }
-    return words;
-  }
-
-  /** memory.init: copies `count` bytes of data segment `segment`; traps if either range is out of bounds. */
-  initMemory(memoryIndex: number, segment: number, to: number, from: number, count: number): void {
-    const bytes = this.droppedDatas.has(segment) ? EMPTY : this.module.datas[segment].bytes;
-    const memory = this.memories[memoryIndex];
-    if (from + count > bytes.length || to + count > memory.byteLength) throw this.#trap(TRAP.MEMORY_OUT_OF_BOUNDS);
-    if (count > 0) memory.bytes.set(bytes.subarray(from, from + count), to);
-  }
-
-  #growMemory(memory: Memory, delta: number): number {
-    const old = memory.grow(delta);
-    if (old < 0 && this.module.settings.deterministic && memory.pages + delta <= memory.maxPages) throw outOfMemory();
-    return old;
-  }
-
-  #growTable(table: Table, delta: number, word: number): number {
-    const old = table.grow(delta, word);
-    if (old < 0 && this.module.settings.deterministic && table.length + delta <= table.maxElements) throw outOfMemory();
-    return old;
-  }
-
-  dropData(segment: number): void {
-    this.droppedDatas.add(segment);
-  }
-
-  /** table.init; traps if either range is out of bounds. */
-  initTable(tableIndex: number, segment: number, to: number, from: number, count: number): void {
-    const words = this.#wordsOf(segment);
-    const table = this.tables[tableIndex];
-    if (from + count > words.length || to + count > table.length) throw this.#trap(TRAP.TABLE_OUT_OF_BOUNDS);
-    for (let i = 0; i < count; i++) table.set(to + i, words[from + i]);
-  }
-
-  dropElem(segment: number): void {
-    this.droppedElems.add(segment);
-    this.elemWords.delete(segment);
-  }
-
-  #trap(code: number): TrapError {
+  /** The error of trap `code`, with the guest's frames if code is running. */
+  trap(code: number): TrapError {
     return this.store.thread.depth > 0
       ? this.store.trapInBuiltin(TRAP_MESSAGES[code])
       : new TrapError(TRAP_MESSAGES[code]);
@@ -739,17 +461,6 @@ class InstanceBoundary implements Boundary {
     return word;
   }
 }
-
-/**
- * The error that ends deterministic code whose outcome would depend on the available memory; guest code cannot catch
- * it.
- */
-function outOfMemory(): Error {
-  return markUncatchable(new RangeError("Out of memory: the limit allows more than the system has"));
-}
-
-const EMPTY = new Uint8Array(0);
-const NO_WORDS: number[] = [];
 
 const INSTANCES = new Finalizers<{ store: Store; number: number; block: ContextBlock }>((held) => {
   held.store.dropInstance(held.number);

@@ -4,7 +4,6 @@
  * record; `rebuild` (initial_state.ts) restores the module's initial state without a record, but not the effects of a
  * start function.
  */
-import type { IndexSet } from "../../base/index_set.ts";
 import { type InstanceState, visitState } from "./captured_state.ts";
 import { rebuild } from "./initial_state.ts";
 import type { Instance } from "./instance.ts";
@@ -34,8 +33,8 @@ export function captureState(instance: Instance): InstanceState {
       Float64Array.from({ length: table.length }, (_, i) => table.get(i))
     ),
     globals: region.u8.slice(from, block.offset + instance.module.layout.importsOffset),
-    droppedElems: [...instance.droppedElems],
-    droppedDatas: [...instance.droppedDatas],
+    droppedElems: [...instance.segments.droppedElems],
+    droppedDatas: [...instance.segments.droppedDatas],
   };
 }
 
@@ -72,16 +71,8 @@ export function applyState(instance: Instance, state: InstanceState): void {
   // Nothing below fails: code of others, which may go on to call functions of the instance, finds no other state.
   state.tables.forEach((words, i) => defined[i].restore(words));
   region.u8.set(state.globals, globalsOffset(instance));
-  setDropped(instance.droppedElems, state.droppedElems);
-  setDropped(instance.droppedDatas, state.droppedDatas);
-  instance.elemWords.clear();
-  state.elemWords?.forEach((words, i) => instance.elemWords.set(i, words.slice()));
+  instance.segments.restore(state);
   state.objects?.restore(instance.store);
-}
-
-function setDropped(set: IndexSet, numbers: readonly number[]): void {
-  set.clear();
-  for (const number of numbers) set.add(number);
 }
 
 /** Records the current state, which a reset restores. Throws an Error if the instance cannot be reset. */
@@ -92,14 +83,9 @@ export function checkpointInstance(instance: Instance): void {
 
 /** Records the current state of a new instance, which a reset restores, with the contents of its objects. */
 export function captureStart(instance: Instance): void {
-  const state = { ...captureState(instance), elemWords: copied(instance.elemWords) };
+  const state = { ...captureState(instance), ...instance.segments.capture() };
   const roots = (visit: (word: number) => void) => visitState(instance.module, state, visit);
   instance.startState = { ...state, objects: ObjectGraph.copy(instance.store, roots) };
-}
-
-/** A copy of the references of evaluated element segments. */
-function copied(elemWords: ReadonlyMap<number, readonly number[]>): Map<number, number[]> {
-  return new Map(Array.from(elemWords, ([segment, words]) => [segment, words.slice()]));
 }
 
 /**

@@ -17,6 +17,7 @@ import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../wasm/types.ts";
 import type { CallRecorder } from "../suspension/call_recorder.ts";
+import { serveBuiltin } from "./builtins.ts";
 import { GarbageSweeps } from "./garbage_sweeps.ts";
 import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
@@ -92,7 +93,7 @@ export class Store implements ReferenceBoundary {
     this.heap = new Heap(currentHost(), this.#heapRoots(), (control) => intrinsics.collector(this, control));
     // The thread comes last: once its handlers are installed, its memory can no longer be released.
     this.thread = new GuestThread(currentHost(), code, {
-      serveBuiltin: (index, context) => this.instanceOfContext(context).serveBuiltin(index),
+      serveBuiltin: (index, context) => serveBuiltin(this.instanceOfContext(context), index),
       hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
       trapError: () => this.#trapError(),
       interruption: (parked) =>

@@ -51,13 +51,17 @@ export function initializedModule(instance: Instance, module: Module, without: r
 }
 
 /** A data segment as the instance can still use it. */
-function remaining({ droppedDatas }: Instance, data: DataSegment, index: number): DataSegment {
+function remaining({ segments: { droppedDatas } }: Instance, data: DataSegment, index: number): DataSegment {
   const isUsed = data.mode.kind === "active" || droppedDatas.has(index);
   return isUsed ? { ...data, bytes: new Uint8Array(0), mode: { kind: "passive" } } : data;
 }
 
 /** An element segment as the instance can still use it; declarative ones stay, since code refers to their functions. */
-function remainingElements({ droppedElems }: Instance, elem: ElementSegment, index: number): ElementSegment {
+function remainingElements(
+  { segments: { droppedElems } }: Instance,
+  elem: ElementSegment,
+  index: number,
+): ElementSegment {
   if (elem.mode.kind === "declarative") return elem;
   const isUsed = elem.mode.kind === "active" || droppedElems.has(index);
   if (!isUsed) return elem;

@@ -256,7 +256,7 @@ function requireInitialTable(instance: Instance, table: number, words: Float64Ar
   for (const elem of instance.module.valid.elems) {
     if (elem.mode.kind !== "active" || elem.mode.table !== table) continue;
     const start = Number(evaluateConst(prepareConst(elem.mode.start), instance));
-    initial.set(instance.evaluateElem(elem), start);
+    initial.set(instance.segments.evaluateElem(elem), start);
   }
   if (words.length === initial.length && words.every((word, k) => word === initial[k])) return;
   refuse(`table ${table} differs from its initial contents, which no code can change`);
