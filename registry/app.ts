@@ -5,75 +5,34 @@
  */
 import { randomBytes } from "node:crypto";
 import { type Context, Hono, type MiddlewareHandler } from "hono";
-import { TrieRouter } from "hono/router/trie-router";
 import { secureHeaders } from "hono/secure-headers";
 import { forwardedAddress, rateAddress } from "./addresses.ts";
+import { API_ROUTES } from "./api_routes.ts";
 import { requireJsonAccepted } from "./answer.ts";
-import { openapiDocument, OPERATIONS } from "./openapi.ts";
+import { answersJson } from "./openapi.ts";
 import { Problem, problemResponse } from "./problem.ts";
 import type { RateKind } from "./rate_limit.ts";
-import {
-  deletePrefix,
-  deleteToken,
-  getAccount,
-  getTokens,
-  postAccount,
-  postPrefix,
-  postReleaseHold,
-  postToken,
-} from "./routes/accounts.ts";
-import { getInstalls, getPackage, getPackages, getVersion, getVersions, postInstall } from "./routes/packages.ts";
-import { getChanges } from "./routes/changes.ts";
-import { getBlob, getKeys, getPluginIndex, getProviders, postPluginIndexes } from "./routes/plugins.ts";
-import { deleteYank, postYank, putVersion } from "./routes/publish.ts";
 import { getHealth, getReady } from "./routes/health.ts";
 import type { Answerer, Fields } from "./serve.ts";
-import { type Call, knownQuery, type Route, type Services } from "./services.ts";
-import { jsonAnswer } from "./answer.ts";
+import type { Call, Route, Services } from "./services.ts";
 import { COMPILER_PATH } from "./site/playground/build.ts";
 import { SITE_ROUTES, siteFallback } from "./site/site_routes.ts";
 import { problemPage } from "./site/pages/problem_page.ts";
 import { StoreUnavailable } from "./store/database.ts";
 
-/** The API. Each row has an operation in openapi.ts. */
-export const API_ROUTES: readonly Route[] = [
-  { method: "GET", path: "/api/packages", rate: "search", handler: getPackages },
-  { method: "GET", path: "/api/packages/:name", rate: "read", handler: getPackage },
-  { method: "GET", path: "/api/packages/:name/versions", rate: "read", handler: getVersions },
-  { method: "GET", path: "/api/packages/:name/versions/:version", rate: "read", handler: getVersion },
-  { method: "PUT", path: "/api/packages/:name/versions/:version", rate: "write", handler: putVersion },
-  { method: "POST", path: "/api/packages/:name/versions/:version/yank", rate: "write", handler: postYank },
-  { method: "DELETE", path: "/api/packages/:name/versions/:version/yank", rate: "write", handler: deleteYank },
-  { method: "GET", path: "/api/packages/:name/installs", rate: "read", handler: getInstalls },
-  { method: "POST", path: "/api/packages/:name/installs", rate: "installs", handler: postInstall },
-  { method: "POST", path: "/api/packages/:name/release", rate: "write", handler: postReleaseHold },
-  { method: "GET", path: "/api/plugins/:id/index", rate: "read", handler: getPluginIndex },
-  { method: "POST", path: "/api/plugins/index", rate: "read", handler: postPluginIndexes },
-  { method: "GET", path: "/api/contracts/:contract/providers", rate: "read", handler: getProviders },
-  { method: "GET", path: "/api/blobs/sha256/:hex", rate: "read", handler: getBlob },
-  { method: "GET", path: "/api/changes", rate: "read", handler: getChanges },
-  { method: "GET", path: "/api/keys", rate: "read", handler: getKeys },
-  { method: "GET", path: "/api/account", rate: "read", handler: getAccount },
-  { method: "GET", path: "/api/tokens", rate: "read", handler: getTokens },
-  { method: "POST", path: "/api/tokens", rate: "write", handler: postToken },
-  { method: "DELETE", path: "/api/tokens/:token", rate: "write", handler: deleteToken },
-  { method: "POST", path: "/api/prefixes", rate: "write", handler: postPrefix },
-  { method: "DELETE", path: "/api/prefixes/:prefix", rate: "write", handler: deletePrefix },
-  { method: "POST", path: "/api/accounts", rate: "write", handler: postAccount },
-  { method: "GET", path: "/api/openapi.json", rate: "read", handler: getOpenapi },
-];
-
-const OTHER_ROUTES: readonly Route[] = [
+/**
+ * Everything that has an address of its own; documentation, raw Markdown and static files are found by path after
+ * these.
+ */
+export const ROUTES: readonly Route[] = [
+  ...API_ROUTES,
   { method: "GET", path: "/healthz", rate: "read", handler: getHealth },
   { method: "GET", path: "/readyz", rate: "read", handler: getReady },
   ...SITE_ROUTES,
 ];
 
-/**
- * Everything that has an address of its own; documentation, raw Markdown and static files are found by path after
- * these.
- */
-export const ROUTES: readonly Route[] = [...API_ROUTES, ...OTHER_ROUTES];
+/** The routes whose clients must accept JSON. */
+const JSON_ROUTES: ReadonlySet<Route> = new Set(API_ROUTES.filter(answersJson));
 
 /** Settings of the security fields. Scripts come from this origin's static files only: nothing inline can run. */
 const SECURITY: Parameters<typeof secureHeaders>[0] = {
@@ -93,11 +52,6 @@ const SECURITY: Parameters<typeof secureHeaders>[0] = {
   // Whether the site is reached by HTTPS only is the decision of the proxy in front of it.
   strictTransportSecurity: false,
 };
-
-function getOpenapi(call: Call): Response {
-  knownQuery(call, []);
-  return jsonAnswer(call.request, openapiDocument(call.services.settings.baseUrl), { cache: "short" });
-}
 
 /** Fields that let every page on the web read an answer. */
 const OPEN_DATA: Readonly<Fields> = {
@@ -136,19 +90,16 @@ async function securityFields(): Promise<Fields> {
 /** Makes the application. */
 export async function makeApp(services: Services): Promise<Answerer> {
   const app = new Hono<Environment>();
-  const lookup = new TrieRouter<Route>();
   const security = await securityFields();
   app.use(observe(services));
   for (const route of ROUTES) {
-    lookup.add(route.method, route.path, route);
     app.on(route.method, route.path, limit(services, route.rate), async (c) => {
       c.set("route", `${route.method} ${route.path}`);
-      const isJson = route.path.startsWith("/api/") && !route.path.startsWith("/api/blobs/");
-      if (isJson) requireJsonAccepted(c.env.original);
+      if (JSON_ROUTES.has(route)) requireJsonAccepted(c.env.original);
       return await route.handler({ ...c.get("call"), params: c.req.param() as { [name: string]: string } });
     });
   }
-  app.all("*", limit(services, "read"), (c) => answerUnmatched(c, lookup));
+  app.all("*", limit(services, "read"), (c) => answerUnmatched(c, app));
   app.onError((error, c) => answerError(services, error, c));
   return async (request, peer, fields) => {
     const routed = request.method === "HEAD" ? new Request(request, { method: "GET" }) : request;
@@ -196,10 +147,15 @@ function limit(services: Services, kind: RateKind): MiddlewareHandler<Environmen
   };
 }
 
+/** Whether a route of this method has the address; the application's own handlers are for all methods. */
+function hasRoute({ router }: Hono<Environment>, method: string, path: string): boolean {
+  return router.match(method, path)[0].some(([[, route]]) => route.method === method);
+}
+
 /** Documentation and static files, which have no routes of their own; else the reason why there is no answer. */
-function answerUnmatched(c: RequestContext, lookup: TrieRouter<Route>): Response {
+function answerUnmatched(c: RequestContext, app: Hono<Environment>): Response {
   const { pathname } = c.get("call").url;
-  const allowed = ["GET", "POST", "PUT", "DELETE"].filter((method) => lookup.match(method, pathname)[0].length > 0)
+  const allowed = ["GET", "POST", "PUT", "DELETE"].filter((method) => hasRoute(app, method, pathname))
     .flatMap((method) => method === "GET" ? ["GET", "HEAD"] : [method]);
   if (allowed.length > 0) {
     throw new Problem("method.unknown", `this address accepts ${allowed.join(", ")}`, {
@@ -229,10 +185,4 @@ function answerError(services: Services, error: unknown, c: RequestContext): Res
   const { url, request } = c.get("call");
   const isPage = !url.pathname.startsWith("/api/") && (request.headers.get("accept") ?? "").includes("text/html");
   return isPage ? problemPage(services, problem) : problemResponse(problem, settings.baseUrl, requestId);
-}
-
-/** Operations and routes must be the same set; a test compares them. */
-export function undocumentedRoutes(): string[] {
-  const documented = new Set(OPERATIONS.map((o) => `${o.method} ${o.path}`));
-  return API_ROUTES.map((r) => `${r.method} ${r.path}`).filter((r) => !documented.delete(r)).concat([...documented]);
 }

@@ -1,13 +1,14 @@
 /**
- * The API's description in OpenAPI 3.1: one row for each route. It is served at `/api/openapi.json`, shown as the page
- * `registry-api` of the documentation, and checked against real answers by tests.
+ * The API's description in OpenAPI 3.1. In: the operations, which are parts of the routes (api_routes.ts). Out: the
+ * document that `/api/openapi.json` serves, and the page `registry-api` of the documentation. Tests check it against
+ * real answers.
  */
 import { VERSION } from "../project/base/version_string.ts";
 import { API_SCHEMAS, type ApiSchema, ref } from "./openapi_schemas.ts";
-import { FACETS, SORTS } from "./store/packages.ts";
+import type { Route } from "./services.ts";
 
 /** A parameter. */
-interface Parameter {
+export interface Parameter {
   readonly name: string;
   readonly in: "path" | "query" | "header";
   readonly about: string;
@@ -15,10 +16,8 @@ interface Parameter {
   readonly required?: boolean;
 }
 
-/** One operation. */
-interface Operation {
-  readonly method: "GET" | "POST" | "PUT" | "DELETE";
-  readonly path: string;
+/** The description of one route. */
+export interface Operation extends Pick<Route, "method" | "path"> {
   readonly summary: string;
   readonly parameters?: readonly Parameter[];
   /** Schema of a JSON body, or a media type. */
@@ -29,276 +28,10 @@ interface Operation {
   readonly auth?: string;
 }
 
-const NAME: Parameter = {
-  name: "name",
-  in: "path",
-  required: true,
-  about: "The package's id, as one segment: `github.com%2Facme%2Fkv` or `github.com:acme:kv`",
-  schema: { type: "string" },
-};
-const ID: Parameter = { ...NAME, name: "id", about: "A plugin's id, written as one segment like a package's" };
-const VERSION_PARAMETER: Parameter = {
-  name: "version",
-  in: "path",
-  required: true,
-  about: "An exact version in canonical form",
-  schema: { type: "string", maxLength: 256 },
-};
-const query = (name: string, about: string, schema: ApiSchema = { type: "string" }): Parameter => ({
-  name,
-  in: "query",
-  about,
-  schema,
-});
-const FACET_WORDS: { readonly [facet in (typeof FACETS)[number]]: string } = {
-  category: "Only this category",
-  tag: "Only with this tag",
-  stability: "`experimental`, `stable` or `deprecated`",
-  engine: "Only those that state a range for this engine",
-  platform: "Only those that run on this platform, such as `linux/amd64`",
-  kind: "`wasm`",
-  authority: "Only those that ask for this authority",
-  contract: "Only those that provide this contract, as `<id>@<major>`",
-};
-
-/** All operations. */
-export const OPERATIONS: readonly Operation[] = [
-  {
-    method: "GET",
-    path: "/api/packages",
-    summary: "List published plugins",
-    parameters: [
-      query("q", "Words to find", { type: "string", maxLength: 100 }),
-      ...FACETS.map((f) => query(f, FACET_WORDS[f])),
-      query("sort", "Order; `relevance` unless given", { enum: SORTS }),
-      query("limit", "Packages on a page; 50 unless given", { type: "integer", minimum: 1, maximum: 200 }),
-      query("cursor", "`nextCursor` of the page before, with the same other parameters"),
-    ],
-    answers: { 200: "PackagePage" },
-    problems: [400, 406, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/packages/:name",
-    summary: "One package with its newest release",
-    parameters: [NAME],
-    answers: { 200: "Package" },
-    problems: [400, 404, 406, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/packages/:name/versions",
-    summary: "Its versions, newest first, with yanks",
-    parameters: [NAME],
-    answers: { 200: "Versions" },
-    problems: [400, 404, 406, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/packages/:name/versions/:version",
-    summary: "One release: the signed record and its definitions; immutable",
-    parameters: [NAME, VERSION_PARAMETER],
-    answers: { 200: "Release" },
-    problems: [400, 404, 406, 429],
-  },
-  {
-    method: "PUT",
-    path: "/api/packages/:name/versions/:version",
-    summary: "Publish a release",
-    parameters: [
-      NAME,
-      VERSION_PARAMETER,
-      {
-        name: "Content-Digest",
-        in: "header",
-        required: true,
-        about: "`sha-256=:…:` of the body (RFC 9530)",
-        schema: { type: "string" },
-      },
-      { name: "If-None-Match", in: "header", about: "`*` if present", schema: { const: "*" } },
-    ],
-    body: { type: "application/gzip" },
-    answers: { 201: "Published", 200: "Published" },
-    problems: [400, 401, 403, 406, 408, 409, 412, 413, 415, 422, 429, 503],
-    auth: "publish",
-  },
-  {
-    method: "POST",
-    path: "/api/packages/:name/versions/:version/yank",
-    summary: "Yank a release: exclude it from new resolutions",
-    parameters: [NAME, VERSION_PARAMETER],
-    body: { schema: "YankRequest" },
-    answers: { 200: "Yanked" },
-    problems: [400, 401, 403, 404, 406, 413, 415, 429],
-    auth: "yank",
-  },
-  {
-    method: "DELETE",
-    path: "/api/packages/:name/versions/:version/yank",
-    summary: "Un-yank a release",
-    parameters: [NAME, VERSION_PARAMETER],
-    answers: { 200: "Yanked" },
-    problems: [400, 401, 403, 404, 406, 429],
-    auth: "yank",
-  },
-  {
-    method: "GET",
-    path: "/api/packages/:name/installs",
-    summary: "Installs for each day",
-    parameters: [NAME, query("days", "Number of days; 90 unless given", { type: "integer", minimum: 1, maximum: 365 })],
-    answers: { 200: "InstallSeries" },
-    problems: [400, 404, 406, 429],
-  },
-  {
-    method: "POST",
-    path: "/api/packages/:name/installs",
-    summary: "Record a completed plugin installation",
-    parameters: [NAME],
-    body: { schema: "InstallRequest", optional: true },
-    answers: { 200: "InstallAnswer" },
-    problems: [400, 404, 406, 413, 415, 429],
-  },
-  {
-    method: "POST",
-    path: "/api/packages/:name/release",
-    summary: "Release a package that is held for moderation",
-    parameters: [NAME],
-    answers: { 200: "Hold" },
-    problems: [400, 401, 403, 404, 406, 429],
-    auth: "admin",
-  },
-  {
-    method: "GET",
-    path: "/api/plugins/:id/index",
-    summary: "All releases of a plugin, for the resolver",
-    parameters: [ID],
-    answers: { 200: "PluginIndex" },
-    problems: [400, 404, 406, 429],
-  },
-  {
-    method: "POST",
-    path: "/api/plugins/index",
-    summary: "Several indexes at once, in the order asked; null for unknown ids",
-    body: { schema: "IndexesRequest" },
-    answers: { 200: "Indexes" },
-    problems: [400, 406, 413, 415, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/contracts/:contract/providers",
-    summary: "Plugins that provide a contract",
-    parameters: [{ ...NAME, name: "contract", about: "`<id>@<major>` as one segment" }],
-    answers: { 200: "Providers" },
-    problems: [400, 406, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/blobs/sha256/:hex",
-    summary: "An archive by its digest; ranges are allowed; immutable",
-    parameters: [{
-      ...NAME,
-      name: "hex",
-      about: "The digest without `sha256:`",
-      schema: { type: "string", pattern: "^[0-9a-f]{64}$" },
-    }],
-    answers: { 200: "application/gzip", 206: "application/gzip" },
-    problems: [400, 404, 416, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/changes",
-    summary: "Releases and yanks of all packages, newest first",
-    parameters: [
-      query("limit", "Changes on a page; 50 unless given", { type: "integer", minimum: 1, maximum: 200 }),
-      query("cursor", "`nextCursor` of the page before"),
-    ],
-    answers: { 200: "ChangePage" },
-    problems: [400, 406, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/keys",
-    summary: "The keys that sign release records",
-    answers: { 200: "Keys" },
-    problems: [400, 406, 429],
-  },
-  {
-    method: "GET",
-    path: "/api/account",
-    summary: "The account of the token, and its rights",
-    answers: { 200: "Account" },
-    problems: [400, 401, 406, 429],
-    auth: "any",
-  },
-  {
-    method: "GET",
-    path: "/api/tokens",
-    summary: "The account's tokens, without their secrets",
-    answers: { 200: "Tokens" },
-    problems: [400, 401, 403, 406, 429],
-    auth: "owners",
-  },
-  {
-    method: "POST",
-    path: "/api/tokens",
-    summary: "Create a token with no more rights and no later expiry than this one; its secret is shown once",
-    parameters: [
-      query("days", "Days until it expires; 90 unless given", { type: "integer", minimum: 1, maximum: 366 }),
-    ],
-    body: { schema: "TokenRequest" },
-    answers: { 201: "NewToken" },
-    problems: [400, 401, 403, 404, 406, 409, 413, 415, 429],
-    auth: "owners",
-  },
-  {
-    method: "DELETE",
-    path: "/api/tokens/:token",
-    summary: "Revoke a token and those created with it; any token may revoke itself",
-    parameters: [{ ...NAME, name: "token", about: "The token's `id`" }],
-    answers: { 204: null },
-    problems: [400, 401, 403, 404, 406, 429],
-    auth: "owners",
-  },
-  {
-    method: "POST",
-    path: "/api/prefixes",
-    summary: "Claim a host by its DNS record, or (admin) give a prefix to an account",
-    body: { schema: "PrefixRequest" },
-    answers: { 201: "Prefix" },
-    problems: [400, 401, 403, 404, 406, 409, 413, 415, 429, 503],
-    auth: "owners",
-  },
-  {
-    method: "DELETE",
-    path: "/api/prefixes/:prefix",
-    summary: "Give a prefix up, or (admin) take it away from its owner",
-    parameters: [{ ...NAME, name: "prefix", about: "The prefix as one segment" }],
-    answers: { 204: null },
-    problems: [400, 401, 403, 404, 406, 429],
-    auth: "owners",
-  },
-  {
-    method: "POST",
-    path: "/api/accounts",
-    summary: "Create an account",
-    body: { schema: "AccountRequest" },
-    answers: { 201: "AccountName" },
-    problems: [400, 401, 403, 406, 409, 413, 415, 429],
-    auth: "admin",
-  },
-  {
-    method: "GET",
-    path: "/api/openapi.json",
-    summary: "This description",
-    answers: { 200: "application/json" },
-    problems: [400, 406, 429],
-  },
-];
-
-/** The document. */
-export function openapiDocument(baseUrl: string): object {
+/** The document for a registry at `baseUrl`. */
+export function openapiDocument(operations: readonly Operation[], baseUrl: string): object {
   const paths: { [path: string]: { [method: string]: object } } = {};
-  for (const operation of OPERATIONS) {
+  for (const operation of operations) {
     const path = operation.path.replace(/:([a-z]+)/g, "{$1}");
     (paths[path] ??= {})[operation.method.toLowerCase()] = describe(operation);
   }
@@ -390,7 +123,7 @@ function operationId(operation: Operation): string {
 }
 
 /** The API as a page of the documentation. */
-export function openapiPage(): string {
+export function openapiPage(operations: readonly Operation[]): string {
   const lines = [
     "# Registry API",
     "",
@@ -401,7 +134,7 @@ export function openapiPage(): string {
     "with a token send `Authorization: Bearer waft_…`.",
     "",
   ];
-  for (const o of OPERATIONS) {
+  for (const o of operations) {
     lines.push(`## ${o.method} ${o.path.replace(/:([a-z]+)/g, "{$1}")}`, "", `${o.summary}.`, "");
     if (o.auth !== undefined) {
       lines.push(o.auth === "any" ? "Needs a token." : `Needs a token with the scope \`${o.auth}\`.`, "");
@@ -423,4 +156,9 @@ export function openapiPage(): string {
     lines.push(`### ${name}`, "", "```json", JSON.stringify(schema, null, 2), "```", "");
   }
   return lines.join("\n");
+}
+
+/** Whether all answers with contents are JSON. */
+export function answersJson({ answers }: Operation): boolean {
+  return Object.values(answers).every((answer) => answer === null || !answer.includes("/") || /\bjson$/.test(answer));
 }

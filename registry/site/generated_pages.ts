@@ -8,6 +8,7 @@ import { Command } from "commander";
 import { COMMANDS } from "../../project/commands/table.ts";
 import { FEATURES, OPTIMIZATIONS, RUNTIME_KEYS, type SettingKey } from "../../project/manifest/setting_names.ts";
 import { addRegistryCommand } from "../command_tree.ts";
+import { API_ROUTES } from "../api_routes.ts";
 import { openapiPage } from "../openapi.ts";
 import { abiPage } from "./abi_page.ts";
 import { OUTPUT_SCHEMAS } from "../../project/output_schemas.ts";
@@ -19,7 +20,7 @@ export async function generatedPages(): Promise<StoredDocument[]> {
   return [
     { path: "commands.md", source: await commandPage() },
     { path: "settings.md", source: settingsPage() },
-    { path: "registry-api.md", source: openapiPage() },
+    { path: "registry-api.md", source: openapiPage(API_ROUTES) },
     { path: "performance.md", source: performancePage() },
     { path: "plugin-abi.md", source: abiPage() },
   ];

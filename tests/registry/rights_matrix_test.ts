@@ -3,7 +3,7 @@
  * valid but for the token. A route without a row fails here.
  */
 import assert from "node:assert/strict";
-import { API_ROUTES } from "../../registry/app.ts";
+import { API_ROUTES } from "../../registry/api_routes.ts";
 import { grantPrefix } from "../../registry/store/accounts.ts";
 import { definition } from "../project/sample_plugins.ts";
 import { type ProblemBody, realArchive, type TestRegistry, withRegistry } from "./test_registry.ts";

@@ -14,10 +14,10 @@ import { writeArchive } from "../../project/packages/archive.ts";
 import { HOST_FUNCTIONS } from "../../project/definitions/authorities.ts";
 import { contractNamespace, type Definition } from "../../project/definitions/definition.ts";
 import { assemble } from "../../project/definitions/engine_inspector.ts";
-import { API_ROUTES } from "../../registry/app.ts";
+import { API_ROUTES } from "../../registry/api_routes.ts";
 import { noLog } from "../../registry/log.ts";
 import { segmentOfId } from "../../registry/names.ts";
-import { openapiDocument, OPERATIONS } from "../../registry/openapi.ts";
+import { openapiDocument } from "../../registry/openapi.ts";
 import { canaryDocuments, type Registry, type RegistryChoices, startRegistry } from "../../registry/registry.ts";
 import { createAccount, grantPrefix, type Scope } from "../../registry/store/accounts.ts";
 import type { Database } from "../../registry/store/database.ts";
@@ -234,7 +234,7 @@ export async function withRegistry(
 function answerChecker(
   baseUrl: string,
 ): (path: string, method: string, response: Response, body: unknown) => void {
-  const document = openapiDocument(baseUrl) as {
+  const document = openapiDocument(API_ROUTES, baseUrl) as {
     readonly components: { readonly schemas: { readonly [name: string]: object } };
   };
   const ajv = new Ajv2020({ strict: false, allErrors: true });
@@ -268,7 +268,7 @@ function answerChecker(
     }
     const route = patterns.find((p) => p.method === (method === "HEAD" ? "GET" : method) && p.pattern.test(path));
     if (route === undefined || status === 405) return;
-    const operation = OPERATIONS.find((o) => `${o.method} ${o.path}` === route.key)!;
+    const operation = API_ROUTES.find((o) => `${o.method} ${o.path}` === route.key)!;
     if (status >= 400) {
       assert.ok(operation.problems.includes(status), `${route.key} answers ${status}, which is not described`);
       return;
