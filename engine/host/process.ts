@@ -36,6 +36,12 @@ export function environmentVariable(name: string): string | undefined {
   return own === undefined ? process.env[name] : own.env.get(name);
 }
 
+/** All variables of the environment. */
+export function environment(): Record<string, string> {
+  if (own !== undefined) return own.env.toObject();
+  return Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]));
+}
+
 /** The current directory. */
 export function currentDirectory(): string {
   return own === undefined ? process.cwd() : own.cwd();

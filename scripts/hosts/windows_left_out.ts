@@ -61,6 +61,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
     "it needs a shell of POSIX",
   ],
   ["tests/cli_project/profile_test.ts", "", "absent", SAMPLES],
+  ["tests/cli_project/run_inputs_test.ts", "waft run --watch", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "waft serve answers requests", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "waft serve takes its socket", "absent", "there is no systemd"],
   ["tests/cli_project/serve_test.ts", "waft serve --tls-cert", "untested", SIGNALS],

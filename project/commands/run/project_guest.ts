@@ -18,6 +18,7 @@ import { guestGrants } from "./run_flags.ts";
 interface ProjectGuestFlags extends EngineFlags {
   readonly dir: string[];
   readonly env: string[];
+  readonly inheritEnv?: boolean;
   readonly parallel?: string;
   readonly project?: string;
   readonly bare?: boolean;

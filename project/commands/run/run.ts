@@ -57,6 +57,7 @@ export function addCommand(program: Command): void {
     .passThroughOptions()
     .allowUnknownOption(false);
   addOptions(command, RUN_OPTION_ROWS).action(async (file: string, args: string[], flags: RunFlags) => {
+    if (flags.watch === true) return await (await import("./run_watch.ts")).runWatched(file);
     let project: LoadedProject | undefined;
     const { engine, ...guest } = await projectGuest(flags, async (root) => {
       const loaded = await projectPlugins(root, flags);
@@ -83,6 +84,7 @@ export function addCommand(program: Command): void {
       },
       allowPrecompiled: flags.allowPrecompiled === true,
       ...(project === undefined ? {} : { project }),
+      ...(flags.argv0 === undefined ? {} : { argv0: flags.argv0 }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
       ...(unknownImports === undefined ? {} : { unknownImports }),

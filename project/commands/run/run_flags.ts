@@ -3,6 +3,7 @@
  * loads nothing heavy.
  */
 import type { Context } from "@waft/engine";
+import { environment } from "@waft/engine/internal/host/process";
 import { CONTROL_OPTION_ROWS, type ControlFlags, runContext } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "../settings/engine_options.ts";
 import { UsageError } from "../../base/failure.ts";
@@ -13,6 +14,9 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   invoke?: string;
   dir: string[];
   env: string[];
+  inheritEnv?: boolean;
+  argv0?: string;
+  watch?: boolean;
   net: string[];
   listen: string[];
   project?: string;
@@ -51,6 +55,12 @@ export const PROJECT_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--bare", description: "Ignore the project: no settings, no plugins" },
 ];
 
+/** The option that gives a guest the environment of the command. */
+export const INHERIT_ENV_OPTION_ROW: OptionRow = {
+  flags: "--inherit-env",
+  description: "Give the guest all environment variables of this process; --env replaces some of them",
+};
+
 /** The options. */
 export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--invoke <name>", description: "Exported function to call; of a component a call: 'greet(\"you\")'" },
@@ -60,6 +70,9 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
     description: "Set an environment variable of the guest (repeatable)",
     repeatable: true,
   },
+  INHERIT_ENV_OPTION_ROW,
+  { flags: "--argv0 <name>", description: "The name of the program that the guest sees (default: that of the file)" },
+  { flags: "--watch", description: "Run the file again whenever it changes, until Ctrl-C" },
   ...NETWORK_OPTION_ROWS,
   ...PROJECT_OPTION_ROWS,
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
@@ -83,16 +96,21 @@ export function guestInputs(flags: RunFlags): {
   context: Context;
   preopens: { host: string; guest: string }[];
   env: [string, string][];
+  argv0?: string;
 } {
-  return { context: runContext(flags), ...guestGrants(flags) };
+  const { argv0 } = flags;
+  return { context: runContext(flags), ...guestGrants(flags), ...(argv0 === undefined ? {} : { argv0 }) };
 }
 
 /** The directories and variables that the flags give. */
-export function guestGrants(flags: { dir: string[]; env: string[] }): {
+export function guestGrants(flags: { dir: string[]; env: string[]; inheritEnv?: boolean }): {
   preopens: { host: string; guest: string }[];
   env: [string, string][];
 } {
-  return { preopens: flags.dir.map(parseDir), env: flags.env.map(parseEnv) };
+  const env = flags.env.map(parseEnv);
+  const inherited = flags.inheritEnv === true ? Object.entries(environment()) : [];
+  const isGiven = (name: string) => env.some(([given]) => given === name);
+  return { preopens: flags.dir.map(parseDir), env: [...inherited.filter(([name]) => !isGiven(name)), ...env] };
 }
 
 /** The grants of the network. Their user parses them and reports mistakes. */

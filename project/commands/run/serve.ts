@@ -18,7 +18,7 @@ import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, milliseconds,
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "../settings/engine_options.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";
 import { projectGuest } from "./project_guest.ts";
-import { NETWORK_OPTION_ROWS, networkOptions, PROJECT_OPTION_ROWS } from "./run_flags.ts";
+import { INHERIT_ENV_OPTION_ROW, NETWORK_OPTION_ROWS, networkOptions, PROJECT_OPTION_ROWS } from "./run_flags.ts";
 import { commonLog, jsonLog, type ServeLog, textLog } from "./serve_log.ts";
 
 const late = lateImports(import.meta.url);
@@ -43,6 +43,7 @@ interface ServeFlags extends EngineFlags, ControlFlags {
   gracefulTimeout?: string;
   dir: string[];
   env: string[];
+  inheritEnv?: boolean;
   net: string[];
   project?: string;
   bare?: boolean;
@@ -88,6 +89,7 @@ const OPTION_ROWS: readonly OptionRow[] = [
     description: "Set an environment variable of the guest (repeatable)",
     repeatable: true,
   },
+  INHERIT_ENV_OPTION_ROW,
   NETWORK_OPTION_ROWS[0],
   ...PROJECT_OPTION_ROWS,
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },

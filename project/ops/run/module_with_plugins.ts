@@ -21,7 +21,7 @@ async function startWithPlugins(
   options: RunOptions,
   project: LoadedProject,
 ): Promise<Runnable> {
-  const programArgs = programArguments(file, args);
+  const programArgs = programArguments(file, args, options.argv0);
   const { context, env, artifact } = options;
   const { wasi, imports, search } = wasiFor(module, programArgs, options);
   const host = new PluginHost(project, engine);

@@ -30,7 +30,7 @@ export async function runComponent(
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
   const { context, network, stdio, project, wasiGroups } = options;
-  const inputs = narrowedInputs({ ...options, args: programArguments(file, args) }, wasiGroups);
+  const inputs = narrowedInputs({ ...options, args: programArguments(file, args, options.argv0) }, wasiGroups);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = inputs.preopens.length === 0 ? {} : { protect: protectedPaths(options) };
   const wasiOptions: ComponentWasiOptions = {

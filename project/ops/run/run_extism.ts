@@ -53,7 +53,10 @@ export async function runExtism(
   const engine = NewEngine({ ...options.engine, interruptible: true, limits: limitsOf(manifest, options) });
   const wasi = () =>
     new Wasi({
-      ...narrowedInputs({ args: programArguments(file), env: options.env, preopens }, options.wasiGroups),
+      ...narrowedInputs(
+        { args: programArguments(file, [], options.argv0), env: options.env, preopens },
+        options.wasiGroups,
+      ),
       ...(preopens.length === 0 ? {} : { protect: protectedPaths(options) }),
       ...narrowedStreams(options.stdio, options.wasiGroups),
     });

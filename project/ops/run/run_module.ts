@@ -21,6 +21,8 @@ export interface GuestInputs extends ProtectedRun {
   readonly context: Context;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
+  /** The name of the program that the guest sees, if it is not that of its file. */
+  readonly argv0?: string;
   /** The groups of WASI that the project allows its guests; undefined: all, or there is no project. */
   readonly wasiGroups: readonly string[] | undefined;
   /** Descriptors of the process for the guest's standard streams, if not the process's own. */
@@ -147,8 +149,9 @@ export function wasiFor(
 /** Stub functions for imports, by namespace and name. */
 export type ImportStubs = { readonly [namespace: string]: { readonly [name: string]: unknown } };
 
-/** The arguments of a program: its name, which is that of its file, and those after it. */
-export function programArguments(file: string, args: readonly string[] = []): string[] {
+/** The arguments of a program: its name, which is that of its file unless `name` is given, and those after it. */
+export function programArguments(file: string, args: readonly string[] = [], name?: string): string[] {
+  if (name !== undefined) return [name, ...args];
   // Not of node:path, which a quick run does not load.
   const separator = systemName() === "win32" ? /[\\/]/ : /\//;
   return [file.split(separator).at(-1) || file, ...args];
@@ -163,7 +166,7 @@ export function startGuest(
   stubs: ImportStubs = {},
 ): Runnable {
   const { context } = inputs;
-  const { wasi, imports, search } = wasiFor(module, programArguments(file, args), inputs);
+  const { wasi, imports, search } = wasiFor(module, programArguments(file, args, inputs.argv0), inputs);
   const instance = inFile(file, () => module.instantiate(context, withStubs(imports, stubs)));
   wasi?.attach(instance);
   return {

@@ -20,7 +20,7 @@ export async function runThreadedModule(
   if (options.project !== undefined && call.name === "_start") {
     throw new FileFailure(file, new Error("a program with threads cannot use plugins"));
   }
-  await runThreaded(file, module, call.name, programArguments(file, args), options);
+  await runThreaded(file, module, call.name, programArguments(file, args, options.argv0), options);
   return [];
 }
 
