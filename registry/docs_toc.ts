@@ -38,6 +38,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "extism",
       "components",
       "serve",
+      "oci",
       "wasi",
       "strings",
       "languages",

@@ -28,3 +28,6 @@ export const LOCK_FILE = "waft-lock.json";
 
 /** The path of a package's register catalog, relative to its root. */
 export const CATALOG_FILE = "register/catalog.json";
+
+/** The scheme of references to artifacts in OCI registries. */
+export const OCI_SCHEME = "oci://";

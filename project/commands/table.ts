@@ -106,6 +106,18 @@ export const COMMANDS: readonly CommandRow[] = [
     load: late("./tools/parse.ts"),
   },
   { name: "print", group: GROUP.tools, summary: "Print a module or component as text", load: late("./tools/print.ts") },
+  {
+    name: "push",
+    group: GROUP.tools,
+    summary: "Store a module or component in an OCI registry",
+    load: late("./tools/push.ts"),
+  },
+  {
+    name: "pull",
+    group: GROUP.tools,
+    summary: "Fetch a module or component from an OCI registry",
+    load: late("./tools/pull.ts"),
+  },
   { name: "wast", group: GROUP.tools, summary: "Run WebAssembly test scripts", load: late("./tools/wast.ts") },
   {
     name: "component",

@@ -30,6 +30,15 @@ export class BlobCache {
     return undefined;
   }
 
+  /** The blob of a digest whose size is not known, of at most `maxBytes`; undefined when it is absent or damaged. */
+  async find(digest: Digest, maxBytes: number): Promise<Uint8Array | undefined> {
+    const path = blobPath(this.#paths, hexOf(digest));
+    const bytes = await this.#files.read(path, maxBytes);
+    if (bytes === undefined || digestBytes(bytes) === digest) return bytes;
+    await this.#files.remove(path);
+    return undefined;
+  }
+
   /** True when a blob of that digest and size is in the cache and intact. */
   async has(digest: Digest, size: number): Promise<boolean> {
     return await this.get(digest, size) !== undefined;

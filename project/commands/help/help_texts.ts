@@ -40,10 +40,24 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
       ["waft run --dir . --timeout 5s tool.wasm in.txt", "run a program of WASI with a directory and a limit"],
     ],
   },
+  "push": {
+    page: "oci",
+    examples: [
+      ["waft push oci://ghcr.io/ada/hello:1.0 hello.wasm", "store a program under a tag"],
+      ["waft push localhost:5000/hello:1.0 hello.wasm", "use a registry on this machine"],
+    ],
+  },
+  "pull": {
+    page: "oci",
+    examples: [
+      ["waft pull oci://ghcr.io/ada/hello:1.0 -o hello.wasm", "write a program to a file"],
+      ["waft pull oci://ghcr.io/ada/hello:1.0", "print the digest that the tag names"],
+    ],
+  },
   "serve": {
     page: "serve",
     examples: [
-      ["waft serve --addr 127.0.0.1:8080 app.wasm", "answer requests on a port of this machine"],
+      ["waft serve --workers auto --admin 127.0.0.1:9090 app.wasm", "use all processors, and answer probes"],
       ["waft serve --net api.example.com:443 app.wasm", "let the component send requests to one host"],
     ],
   },

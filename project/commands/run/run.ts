@@ -17,6 +17,7 @@ import { codeCacheOptions } from "../../base/paths.ts";
 import { absolutePath } from "../../base/system_path.ts";
 import { controlledEngine, runContext, withLimitNames } from "./control_flags.ts";
 import { addOptions } from "../option_rows.ts";
+import { programFile } from "./program_file.ts";
 import { projectGuest } from "./project_guest.ts";
 import { projectPlugins } from "../project/project_plugins.ts";
 import { networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
@@ -56,7 +57,9 @@ export function addCommand(program: Command): void {
     .argument("[args...]", "Arguments of the function, or of the program")
     .passThroughOptions()
     .allowUnknownOption(false);
-  addOptions(command, RUN_OPTION_ROWS).action(async (file: string, args: string[], flags: RunFlags) => {
+  addOptions(command, RUN_OPTION_ROWS).action(async (word: string, args: string[], given: RunFlags) => {
+    const { file, name } = await programFile(word);
+    const flags = name === undefined ? given : { argv0: name, ...given };
     if (flags.watch === true) return await (await import("./run_watch.ts")).runWatched(file);
     let project: LoadedProject | undefined;
     const { engine, ...guest } = await projectGuest(flags, async (root) => {

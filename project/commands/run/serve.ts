@@ -17,6 +17,7 @@ import type { WorkerListener, Workers } from "../../ops/run/serve_workers.ts";
 import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, milliseconds, runContext } from "./control_flags.ts";
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "../settings/engine_options.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";
+import { isReference, programFile } from "./program_file.ts";
 import { projectGuest } from "./project_guest.ts";
 import { INHERIT_ENV_OPTION_ROW, NETWORK_OPTION_ROWS, networkOptions, PROJECT_OPTION_ROWS } from "./run_flags.ts";
 import { commonLog, jsonLog, type ServeLog, textLog } from "./serve_log.ts";
@@ -132,6 +133,7 @@ async function serve(file: string, given: ServeFlags): Promise<void> {
   const flags = { ...given, timeout: given.timeout ?? DEFAULT_TIMEOUT_MS };
   // Mistakes in the limits are reported now, not with the first request.
   runContext(flags);
+  if (flags.watch === true && isReference(file)) throw new UsageError("--watch needs a file, not a reference");
   const settings: ServeSettings = {
     file,
     flags,
@@ -254,11 +256,12 @@ async function serveAsWorker(settings: ServeSettings): Promise<void> {
 
 /** Compiles the component, and listens. */
 async function startServing(
-  { file, flags, address, fd, concurrent, tls, log }: ServeSettings,
+  { file: word, flags, address, fd, concurrent, tls, log }: ServeSettings,
   onRequest: (report: RequestReport) => void,
 ): Promise<Serving> {
   const { engine, ...guest } = await projectGuest(flags);
   const { serveComponent: start } = await serveComponent();
+  const { file, name } = await programFile(word);
   return await atAddress(address, () =>
     start(file, {
       engine: {
@@ -270,6 +273,7 @@ async function startServing(
       context: () => runContext(flags),
       network: networkOptions({ net: flags.net, listen: [] }),
       ...guest,
+      ...(name === undefined ? {} : { argv0: name }),
       ...(tls === undefined ? {} : { tls }),
       onRequest,
       onCertificate: (error) => log("certificate", { ok: error === undefined, error }),

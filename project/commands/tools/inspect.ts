@@ -5,6 +5,7 @@
 import type { Command } from "commander";
 import { writeText } from "@waft/engine/internal/host/process";
 import { standardOutput } from "../../base/terminal.ts";
+import { programFile } from "../run/program_file.ts";
 import { withEnvelope } from "./file_envelope.ts";
 
 /** Adds `inspect`. */
@@ -14,14 +15,18 @@ export function addCommand(program: Command): void {
       "Show the content of a file: imports, exports, required features and size of a module, the world of a component " +
         "as WIT, the stack of a core dump, the events of a recording, the engine and machine of an artifact.",
     )
-    .argument("<file>", "Module or component in either form, artifact, .wit file or directory; - is standard input")
+    .argument(
+      "<file>",
+      "Module or component in either form, oci://HOST/NAME:TAG, artifact, .wit file or directory; - is standard input",
+    )
     .option("--json", "Print the facts as JSON")
     .action(async (file: string, flags: { json?: boolean }) => {
       const [{ inspectFile }, { inspectionData, inspectionText }] = await Promise.all([
         import("../../ops/inspection/inspect_file.ts"),
         import("./inspection_text.ts"),
       ]);
-      await withEnvelope("inspect", file, flags.json === true, () => inspectFile(file), {
+      const inspect = async () => inspectFile((await programFile(file)).file);
+      await withEnvelope("inspect", file, flags.json === true, inspect, {
         data: inspectionData,
         print: (inspection) => {
           writeText(1, inspectionText(inspection, standardOutput()));

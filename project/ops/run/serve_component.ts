@@ -42,6 +42,8 @@ export interface ServeOptions {
   readonly env: readonly (readonly [string, string])[];
   /** The groups of WASI that the project allows its guests; undefined: all, or there is no project. */
   readonly wasiGroups: readonly string[] | undefined;
+  /** The name of the program that the guest sees, if it is not that of its file. */
+  readonly argv0?: string;
   /** Root of the project that the current directory belongs to. */
   readonly root?: string;
   readonly onRequest: (report: RequestReport) => void;
@@ -70,7 +72,7 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
   const input = openSync(devNull, "r");
   const stdio: [number, number, number] = [input, 2, 2];
   const inputs = {
-    ...narrowedInputs({ ...options, args: programArguments(file) }, wasiGroups),
+    ...narrowedInputs({ ...options, args: programArguments(file, [], options.argv0) }, wasiGroups),
     ...narrowedStreams(stdio, wasiGroups),
   };
   const wasi = inFile(file, () => new ComponentWasi({ ...inputs, network, waitInEventLoop: true, ...protect }));
