@@ -8,6 +8,8 @@ import { join } from "node:path";
 /** The files with late imports. */
 export const LATE_FILES: readonly string[] = [
   "cli.ts",
+  "project/commands/run/program_file.ts",
+  "project/commands/run/serve.ts",
   "project/commands/table.ts",
 ];
 
