@@ -25,10 +25,11 @@ Deno.test("a quick run loads no compiler, no option reader and nothing of Node",
   assert.deepEqual(files.filter((file) => heavy.test(file)), []);
   assert.deepEqual(files.filter((file) => /^(registry|project\/plugins)\//.test(file)), []);
   assert.ok(files.includes("engine/runtime/instance/instance.ts"), "the walk finds the modules of a run");
-  assert.ok(files.length < 195, `${files.length} modules`);
+  assert.ok(files.length < 205, `${files.length} modules`);
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  // Of these, 400 let a process load all late modules before it is confined, and 5,000 are budgets of contexts.
-  assert.ok(size < 879_000, `${size} characters without comments`);
+  // Of these, 400 let a process load all late modules before it is confined, 5,000 are budgets of contexts, 5,000 find
+  // dropped instances in synchronous programs, and 8,000 are the types that the parts of threads have of each other.
+  assert.ok(size < 894_000, `${size} characters without comments`);
 });
 
 Deno.test("the command reads no module before it is needed", () => {
@@ -49,7 +50,7 @@ Deno.test("a first run loads no option reader, no opcode table and nothing of No
   assert.deepEqual(files.filter((file) => /^(registry|component|project\/(plugins|manifest))\//.test(file)), []);
   assert.ok(files.includes("engine/compile/compile.ts"), "the walk finds the compiler");
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 1_148_000, `${size} characters without comments`);
+  assert.ok(size < 1_166_000, `${size} characters without comments`);
 });
 
 /**
