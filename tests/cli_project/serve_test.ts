@@ -277,7 +277,7 @@ Deno.test({
     for (const options of [[], ["--workers", "1"]]) {
       rmSync(join(home, "notified"), { force: true });
       const served = new Served(home, [...options, HTTP], ["python3", "-c", ACTIVATE], more);
-      await served.until(() => notified().includes("--ready"));
+      await served.until(() => notified().includes("--ready") && served.err.includes("\n"));
       const url = /^Listening on (\S+)\n/.exec(served.err)?.[1] ?? "";
       assert.notEqual(url, "http://127.0.0.1:8080/");
       assert.deepEqual(await get(`${url}abc`), { status: 201, body: "/abc" });
