@@ -77,7 +77,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/host/process.ts: end": "set by the host",
   "engine/host/workers.ts: mayStart": "a property of the process, given up when it is confined",
   "engine/host/workers.ts: idle": "Workers are shared by all engines of a realm",
-  "engine/portable/portable_form.ts: compiler": "one instance per thread, made at its first use",
+  "engine/portable/late_form.ts: compiler": "one instance per thread, made at its first use",
   "engine/ir/eval.ts: evalLo": "second result of a synchronous function, in the inner loop of constant folding",
   "engine/ir/eval.ts: evalHi": "second result of a synchronous function, in the inner loop of constant folding",
   "engine/ir/eval.ts: remainderLo": "second result of a synchronous function",

@@ -32,7 +32,7 @@ import {
   compileLoopEntry,
   compileModule,
   type CompileOptions,
-  hasOptimized,
+  optimizingForm,
   prepareBodyCompiler,
   type ThunkImage,
   validateWhole,
@@ -217,7 +217,11 @@ function intrinsicOptions(host: Host): OptimizingCompiler["options"] {
  */
 function compileIntrinsic(store: Store, binary: string): CompiledModule {
   const { thread } = store;
-  const code = intrinsicCode(thread.host, binary, hasOptimized(hostBackend().name) ? "optimizing" : "baseline");
+  const code = intrinsicCode(
+    thread.host,
+    binary,
+    optimizingForm(hostBackend().name) === undefined ? "baseline" : "optimizing",
+  );
   const compiled = new CompiledModule(thread, code.valid, {
     ...code,
     image: placeImage(thread.arena, code.bytes, code.tables),

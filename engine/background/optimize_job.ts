@@ -53,7 +53,7 @@ export interface OptimizeJob {
   /** The module's binary form. */
   readonly binary: SharedArrayBuffer;
   readonly target: Target["name"];
-  readonly options: Omit<CompileOptions, "target" | "cpu" | "share" | "source" | "tier" | "note">;
+  readonly options: Omit<CompileOptions, "target" | "cpu" | "share" | "form" | "tier" | "note">;
   readonly cpu: readonly string[];
   /** Compile this loop alone, as code that is entered there. */
   readonly loop?: LoopPlace;

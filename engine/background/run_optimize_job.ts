@@ -19,9 +19,10 @@ import { resolvePolls } from "../link/image.ts";
 import type { Module } from "../wasm/module.ts";
 import { changeState, JOB, type OptimizeJob, type OutputText, WORD } from "./optimize_job.ts";
 import { Output } from "../parallel/output.ts";
-import { portableCompiler } from "../portable/portable_form.ts";
+import { loadCompiledForm } from "../portable/late_form.ts";
 
 await prepareAnalysis();
+await loadCompiledForm();
 
 /** Milliseconds after which a worker no longer waits for an address: its requester is gone. */
 const PATIENCE_MS = 60_000;
@@ -61,7 +62,7 @@ function writeCode(output: Output, state: Int32Array, code: Uint8Array): void {
 
 function compileJob({ options, cpu, loop, batch }: OptimizeJob, module: Module, target: Target) {
   // The requester has compiled the module with the baseline tier, so its bodies are valid.
-  const all = { ...options, target, cpu: new Set(cpu), source: portableCompiler() };
+  const all = { ...options, target, cpu: new Set(cpu), hasValidBodies: true };
   if (batch !== undefined) return compileBatch(module, all, batch.wanted, batch.mostBytes);
   return loop === undefined ? compileModule(module, all) : compileLoopEntry(module, all, loop);
 }

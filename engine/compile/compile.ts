@@ -35,6 +35,7 @@ import { Statistics } from "../base/statistics.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import { type ModuleInterface, moduleInterface } from "../translate/module_interface.ts";
 import { BODY } from "../wasm/body_flags.ts";
+import { compiledForm, freeLargeForm, prepareCompiledForm, usesCompiledForm } from "../portable/late_form.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import { prepareRules } from "../validate/late_rules.ts";
 import { validateModule } from "../validate/module.ts";
@@ -64,6 +65,7 @@ const ANALYSIS: LateModule<typeof import("./module_analysis.ts")> = new LateModu
 
 await prepareBodyCompiler(hostArchitecture());
 await ANALYSIS.prepare();
+await prepareCompiledForm();
 
 /** Loads what optimized code needs of a module, for threads that optimize: importing is faster than `require`. */
 export async function prepareAnalysis(): Promise<void> {
@@ -79,11 +81,12 @@ export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
 }
 
 /**
- * Whether this thread has compiled bodies with the optimizing compiler. If so, its compiler is loaded, and partly
- * optimized.
+ * The form of the optimizing compiler with which this thread has compiled bodies; undefined if it has compiled none. If
+ * there is one, it is loaded, and partly optimized.
  */
-export function hasOptimized(name: Target["name"]): boolean {
-  return BODY_COMPILERS[name].isUsed;
+export function optimizingForm(name: Target["name"]): "TypeScript" | "compiled" | undefined {
+  if (BODY_COMPILERS[name].isUsed) return "TypeScript";
+  return usesCompiledForm() ? "compiled" : undefined;
 }
 
 /** A compiled module before its code is placed in memory. */
@@ -129,6 +132,7 @@ function stackRuleOf(valid: ValidModule, { settings: { deterministic, stack } }:
 
 /** Compiles all bodies with the optimizing compiler, for `reason` if the baseline tier does not cover them. */
 function compileOptimized(valid: ValidModule, options: CompileOptions, reason?: string): CompiledCode {
+  if (needsValidation(options)) return compileOptimized(valid, { ...options, ...checkBodies(valid, options) }, reason);
   const { env, context } = compilerState(valid, options);
   if (reason !== undefined) env.statistics.count(`not-baseline:${reason}`, valid.funcs.length);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
@@ -150,6 +154,20 @@ function compileOptimized(valid: ValidModule, options: CompileOptions, reason?: 
     });
   }
   return finishImage(valid, env, context, code, inlineSites, options);
+}
+
+/** Whether it is not known if bodies are valid, and the compiled form could compile them. */
+function needsValidation(options: CompileOptions): boolean {
+  return options.hasValidBodies === undefined && mayUseForm(options);
+}
+
+/** Validates bodies for the compiled form. The TypeScript form reports errors, in the order of compilation. */
+function checkBodies(valid: ValidModule, options: CompileOptions): Pick<CompileOptions, "hasValidBodies"> {
+  try {
+    return { hasValidBodies: validateByKernel(valid, options) };
+  } catch {
+    return { hasValidBodies: false };
+  }
 }
 
 /** Compiles with the baseline tier, to the code's place if `options.storage` gives memory that is large enough. */
@@ -298,8 +316,14 @@ function enterStorage(valid: ValidModule, code: PlacedCode, { storage }: Compile
 }
 
 /** Validates a module with its bodies, which the baseline tier's kernel does quickly. Throws as validateModule does. */
-export function validateWhole(module: Module, { features, target, optimizations, cpu }: ValidationOptions): void {
+export function validateWhole(module: Module, options: ValidationOptions): void {
+  const { features } = options;
   const valid = validateModule(module, features, { bodies: false });
+  if (!validateByKernel(valid, options)) validateModule(module, features);
+}
+
+/** Validates the bodies of `valid` by the kernel. Returns false if there is none; throws validation errors. */
+function validateByKernel(valid: ValidModule, { features, target, optimizations, cpu }: ValidationOptions): boolean {
   const { name } = target;
   const { layout } = moduleInterface(valid);
   const kernelOptions = {
@@ -314,7 +338,7 @@ export function validateWhole(module: Module, { features, target, optimizations,
     validateBodies(kernel, valid, layout, kernelOptions, second);
     return true;
   });
-  if (isValid !== true) validateModule(module, features);
+  return isValid === true;
 }
 
 /** The options of a compilation that validation reads. */
@@ -558,13 +582,14 @@ function codegenContext(shape: ModuleInterface, options: CompileOptions, statist
 export function withBodyCompiler(work: ModuleWork, action: (compile: CompileBody) => void): void {
   const use = (action: (compile: CompileBody) => void) =>
     BODY_COMPILERS[work.options.target.name].get().COMPILER.use(work, action);
-  const source = otherForm(work);
-  if (source === undefined) return use(action);
-  action(source.begin(work, (code, index) => {
+  const form = otherForm(work);
+  if (form === undefined) return use(action);
+  action(form.begin(work, (code, index) => {
     let sites: number[] = [];
     use((compile) => sites = compile(code, index));
     return sites;
   }));
+  freeLargeForm();
 }
 
 /** A function that compiles a body from a loop on. */
@@ -574,9 +599,15 @@ function loopCompiler(work: ModuleWork): CompileLoop {
   return otherForm(work)?.beginLoop(work, compile) ?? compile;
 }
 
-/** The form of the compiler that the options give, if it can do what they ask for. */
-function otherForm({ options: { source, verify, careful, observe } }: ModuleWork): CodeSource | undefined {
-  return verify === true || careful !== undefined || observe !== undefined ? undefined : source;
+/** The compiled form, or that which the options give; undefined for the TypeScript form. */
+function otherForm({ options }: ModuleWork): CodeSource | undefined {
+  if (options.hasValidBodies !== true || !mayUseForm(options)) return undefined;
+  return typeof options.form === "object" ? options.form : compiledForm();
+}
+
+/** Whether the TypeScript form is not asked for, nor anything that it alone can do. */
+function mayUseForm({ form, verify, careful, observe }: CompileOptions): boolean {
+  return form !== "typescript" && verify !== true && careful === undefined && observe === undefined;
 }
 
 /** Rejects a module that uses a feature for which this build generates no code. */

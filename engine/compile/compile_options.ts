@@ -30,7 +30,7 @@ export type CompileBody = (code: MachineCode, index: number) => number[];
  */
 export type CompileLoop = (code: MachineCode, index: number, at: number, as: number) => number[] | undefined;
 
-/** Another form of the optimizing compiler of bodies, with the same results. */
+/** A form of the optimizing compiler of valid bodies, with the results of the TypeScript form. */
 export interface CodeSource {
   /** Begins a module, whose bodies are valid; compiles by `otherwise` what is beyond the limits of this form. */
   begin(work: ModuleWork, otherwise: CompileBody): CompileBody;
@@ -86,10 +86,12 @@ export interface CompileOptions {
    */
   lateThunks?: boolean;
   /**
-   * Compiles the bodies instead of the TypeScript form, unless `verify`, `careful` or `observe` are given, which that
-   * form alone knows. The bodies must be valid: they are not validated.
+   * The form of the optimizing compiler: by default the compiled one where the bodies are valid, unless `verify`,
+   * `careful` or `observe` are given, which the TypeScript form alone knows.
    */
-  source?: CodeSource | undefined;
+  form?: CodeSource | "typescript" | undefined;
+  /** The bodies are valid: the compiled form does not validate them. */
+  hasValidBodies?: boolean;
   /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
   observe?: (code: MachineCode) => void;
   /** Called after each body that this thread compiles with the optimizing compiler, whose threads share the work. */

@@ -45,7 +45,7 @@ function compileAll(work: BodyWork, helpers: readonly SendJob[], stuckMs: number
   const counts = new Array<number>(threads).fill(0);
   if (valid.funcs.length === 0) return counts;
   const { schedule, edges } = makeSchedule(env.summaries, threads);
-  const { target, cpu, share: _, note: __, source: ___, progress, ...rest } = options;
+  const { target, cpu, share: _, note: __, form: ___, progress, ...rest } = options;
   const end = codeEnd(valid);
   const outputs = Array.from({ length: threads }, () => Output.make(end));
   const binary = new SharedArrayBuffer(end);

@@ -26,7 +26,7 @@ export interface CompileJob {
   /** The number of data segments; their section follows and is not sent. */
   dataCount: number;
   target: Target["name"];
-  options: Omit<CompileOptions, "target" | "cpu" | "share" | "source" | "note">;
+  options: Omit<CompileOptions, "target" | "cpu" | "share" | "form" | "note">;
   cpu: readonly string[];
   summaries: Summaries;
   schedule: SharedArrayBuffer;

@@ -37,7 +37,7 @@ export interface CompilerExports {
   setShared(memory: number): void;
   addSignature(params: number, results: number): void;
   setSignatureType(id: number, k: number, ty: number): void;
-  /** The address of column `n` of {@linkcode KNOWN_COLUMNS}. */
+  /** The address of column `n` of {@linkcode KNOWN_COLUMNS}, or of {@linkcode RANK_COLUMN}. */
   knownColumn(n: number): number;
 
   /**
@@ -80,6 +80,8 @@ export const FACT = {
 
 /** The columns of facts about the functions that are compiled already, by number. */
 export const KNOWN_COLUMNS = ["writtenGeneral", "writtenVector", "writtenKnown"] as const;
+/** The number of the column `rank`, which exists once it has been requested. */
+export const RANK_COLUMN: number = KNOWN_COLUMNS.length;
 
 /** The names of the numbers among the fields of `counts`. */
 function fieldsOf<Counts extends object>(counts: Counts): readonly NumberField<Counts>[] {

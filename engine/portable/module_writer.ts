@@ -18,6 +18,7 @@ import {
   KNOWN_COLUMNS,
   MAX_DENIALS,
   OPTION_FLAGS,
+  RANK_COLUMN,
 } from "./compiler_interface.ts";
 
 type Exports<Name extends keyof CompilerExports> = Pick<CompilerExports, Name>;
@@ -72,13 +73,35 @@ export function beginCode(
   }
 }
 
-/** Writes what is known of the functions that are compiled already. */
-export function writeKnown(exports: Exports<"memory" | "knownColumn">, code: MachineCode): void {
-  const { buffer } = exports.memory;
-  for (const [n, name] of KNOWN_COLUMNS.entries()) {
-    const column = code[name];
-    const at = exports.knownColumn(n);
-    if (column instanceof Uint8Array) new Uint8Array(buffer, at, column.length).set(column);
-    else new Int32Array(buffer, at, column.length).set(column);
+/**
+ * What an instance knows of the functions that are compiled already. In: the facts in the code of an image, to which
+ * other threads may add. Out: the same in the instance's memory.
+ */
+export class KnownFunctions {
+  readonly #exports: Exports<"memory" | "knownColumn">;
+  readonly #code: MachineCode;
+  /** Addresses of the columns. */
+  readonly #at: readonly number[];
+
+  constructor(exports: Exports<"memory" | "knownColumn">, code: MachineCode) {
+    const { rank } = code;
+    this.#exports = exports;
+    this.#code = code;
+    this.#at = KNOWN_COLUMNS.map((_, n) => exports.knownColumn(n));
+    if (rank !== undefined) {
+      new Int32Array(exports.memory.buffer, exports.knownColumn(RANK_COLUMN), rank.length).set(rank);
+    }
+    this.update();
+  }
+
+  /** Writes what the code knows now. */
+  update(): void {
+    const { buffer } = this.#exports.memory;
+    for (const [n, name] of KNOWN_COLUMNS.entries()) {
+      const column = this.#code[name];
+      const at = this.#at[n];
+      if (column instanceof Uint8Array) new Uint8Array(buffer, at, column.length).set(column);
+      else new Int32Array(buffer, at, column.length).set(column);
+    }
   }
 }

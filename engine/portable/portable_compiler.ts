@@ -16,7 +16,7 @@ import { describeModule, type ModuleDescription } from "../translate/describe_mo
 import { countTranslation, TranslationCounts } from "../translate/module_facts.ts";
 import { type CompilerExports, COUNTS, FACT, FIRST_DENIAL, MAX_DENIALS, passBits } from "./compiler_interface.ts";
 import { readFailure } from "./compiler_status.ts";
-import { beginCode, writeKnown, writeModule, writeRegisters } from "./module_writer.ts";
+import { beginCode, KnownFunctions, writeModule, writeRegisters } from "./module_writer.ts";
 
 /** Bytes that functions leave behind in the memory at most; then it is dropped and written anew. */
 const MAX_LEFT_BYTES = 1 << 26;
@@ -24,16 +24,19 @@ const MAX_LEFT_BYTES = 1 << 26;
 const LEFT = "left";
 
 export class PortableCompiler implements CodeSource {
-  readonly #exports: CompilerExports;
-  readonly #maxLeftBytes: number;
+  readonly #instance: CompilerInstance;
 
   constructor(exports: CompilerExports, maxLeftBytes: number = MAX_LEFT_BYTES) {
-    this.#exports = exports;
-    this.#maxLeftBytes = maxLeftBytes;
+    this.#instance = { exports, maxLeftBytes, tenant: undefined };
+  }
+
+  /** The size of the memory, which never shrinks. */
+  get memoryBytes(): number {
+    return this.#instance.exports.memory.buffer.byteLength;
   }
 
   begin(work: ModuleWork, otherwise: CompileBody): CompileBody {
-    const session = new Session(this.#exports, work, this.#maxLeftBytes);
+    const session = new Session(this.#instance, work);
     return (code, index) => {
       const sites = session.compile(code, index);
       return sites === LEFT ? otherwise(code, index) : sites;
@@ -41,7 +44,7 @@ export class PortableCompiler implements CodeSource {
   }
 
   beginLoop(work: ModuleWork, otherwise: CompileLoop): CompileLoop {
-    const session = new Session(this.#exports, work, this.#maxLeftBytes);
+    const session = new Session(this.#instance, work);
     return (code, index, at, as) => {
       const sites = session.compileLoop(code, index, at, as);
       return sites === LEFT ? otherwise(code, index, at, as) : sites;
@@ -49,24 +52,36 @@ export class PortableCompiler implements CodeSource {
   }
 }
 
+/** An instance of the compiler. */
+interface CompilerInstance {
+  readonly exports: CompilerExports;
+  readonly maxLeftBytes: number;
+  /** The mark of the compilation whose module is in the memory. */
+  tenant: object | undefined;
+}
+
 /** The compilation of the bodies of one module. */
 class Session {
+  readonly #instance: CompilerInstance;
   readonly #exports: CompilerExports;
   readonly #work: ModuleWork;
   readonly #description: ModuleDescription;
   readonly #passes: number;
   readonly #counts: Counts;
-  readonly #maxLeftBytes: number;
+  /** Not the session itself, so that an instance does not keep the last module alive. */
+  readonly #mark = {};
   #allocation = 0;
-  /** The code whose functions the instance knows; none before the first function, and after the memory was dropped. */
+  /** The code whose functions the instance knows. */
   #known: MachineCode | undefined;
+  #functions: KnownFunctions | undefined;
   /** The end of the used memory when the module has been written. */
   #start = 0;
 
-  constructor(exports: CompilerExports, work: ModuleWork, maxLeftBytes: number) {
+  constructor(instance: CompilerInstance, work: ModuleWork) {
+    const { exports } = instance;
+    this.#instance = instance;
     this.#exports = exports;
     this.#work = work;
-    this.#maxLeftBytes = maxLeftBytes;
     this.#description = describeModule(work.env);
     this.#passes = passBits(passOptions(work.context.optimizations));
     this.#counts = new Counts(exports, work);
@@ -95,7 +110,7 @@ class Session {
       return compile(this.#passes, this.#allocation);
     } catch (trap) {
       const { isOfThisForm, error } = readFailure(this.#exports);
-      this.#known = undefined;
+      this.#instance.tenant = undefined;
       if (isOfThisForm) return LEFT;
       throw error ?? trap;
     }
@@ -107,15 +122,19 @@ class Session {
     const facts = new Int32Array(exports.memory.buffer, at, FACT.COUNT);
     if (facts[FACT.MISSING] >= 0) throw new CalleeUnknown(facts[FACT.MISSING]);
     this.#append(code, index, facts);
-    this.#counts.add();
     const sites = this.#inlineSites(facts[FACT.INLINE_SITES]);
-    if (exports.usedBytes() - this.#start > this.#maxLeftBytes) this.#known = undefined;
+    const { maxLeftBytes } = this.#instance;
+    if (exports.usedBytes() - this.#start > maxLeftBytes) this.#instance.tenant = undefined;
+    this.#counts.add();
     return sites;
   }
 
   /** Writes the module, unless the instance has it and knows the functions of `code`. */
   #prepare(code: MachineCode): void {
-    if (this.#known === code) return;
+    if (this.#instance.tenant === this.#mark && this.#known === code) {
+      if (code.rank !== undefined) this.#functions!.update();
+      return;
+    }
     const { env, context, options: { target, settings } } = this.#work;
     const exports = this.#exports;
     exports.reset();
@@ -123,9 +142,10 @@ class Session {
     const registers = target.registers(settings.explicitBounds, env.fuel);
     this.#allocation = writeRegisters(exports, registers, context.optimizations);
     beginCode(exports, target.name, context, code);
-    writeKnown(exports, code);
+    this.#functions = new KnownFunctions(exports, code);
     this.#start = exports.usedBytes();
     this.#known = code;
+    this.#instance.tenant = this.#mark;
   }
 
   #append(code: MachineCode, index: number, facts: Int32Array): void {

@@ -51,9 +51,6 @@ const CHUNKS: readonly ChunkRow[] = [
 /** Programs and workers, which no module imports. */
 const PROGRAMS = /(?:^|_|\/)(?:worker|program|sampler_code)\.js$/;
 
-/** Late modules that only Workers use: a bundled program has none, since it has no file of their program. */
-const OF_WORKERS: readonly string[] = ["portable/generated/compiler.js"];
-
 /** The prefix of a URL below the package's folder, until the folder of its chunk is known. */
 const PACKAGE = "package-of-waft:";
 
@@ -105,7 +102,7 @@ function lateModules(modules: ReadonlyMap<string, SourceModule>): string[] {
     const declared = /new LateModule\(new URL\("[^"]*?([\w/]+\.js)", import\.meta\.url\), ?\(\) ?=> ?import\(/g;
     for (const [, path] of source.matchAll(declared)) found.add(path);
   }
-  return [...found].filter((path) => modules.has(path) && !OF_WORKERS.includes(path)).sort();
+  return [...found].filter((path) => modules.has(path)).sort();
 }
 
 /** One module: its static imports, and its source with URLs relative to the package. */

@@ -40,11 +40,8 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["constant_rules", "", "engine/validate/constant_rules.ts"],
   ["code_reader", "", "engine/wasm/code_reader.ts"],
   ["verify_module", "", "engine/compile/verify_module.ts"],
-  ["compiler", "generated/", "engine/portable/generated/compiler.ts"],
+  ["portable_form", "", "engine/portable/portable_form.ts"],
 ];
-
-/** The late modules that only programs of Workers use. */
-const OF_WORKERS: readonly string[] = ["compiler"];
 
 /** Modules that are imported before they are needed, by their paths for their users: their URLs are never read. */
 const EARLY: readonly string[] = [
@@ -195,8 +192,7 @@ export function bundleModules(tree: string, version: string, entry?: string): Ma
   const out = join(tree, "bundled");
   const quick = join(tree, "bundled_quick");
   const first = join(tree, "bundled_first");
-  const firstLate = LATE.map(([name]) => name).filter((name) => !OF_WORKERS.includes(name));
-  const isFirst = (file: string): boolean => file === "first_run.ts" || firstLate.some((name) => `${name}.ts` === file);
+  const isFirst = (file: string): boolean => file === "first_run.ts" || LATE.some(([name]) => `${name}.ts` === file);
   const options = ["--quiet", "--node-modules-dir=auto", "--frozen", "--outdir"];
   const restore = writeLiteralImports(tree);
   try {
@@ -207,7 +203,7 @@ export function bundleModules(tree: string, version: string, entry?: string): Ma
     mergeChunksIn(quick, "quick_run.js");
     const parts = names.filter(isFirst);
     run(process.execPath, ["bundle", ...options, first, "--minify", "--code-splitting", ...parts], tree);
-    mergeChunksIn(first, "first_run.js", firstLate.map((name) => `${name}.js`));
+    mergeChunksIn(first, "first_run.js", LATE.map(([name]) => `${name}.js`));
     const firstFiles = [...filesBelow(first)].map(([path, bytes]) => [FIRST_FOLDER + path, bytes] as const);
     return new Map([...filesBelow(out), ...filesBelow(quick), ...firstFiles]);
   } finally {

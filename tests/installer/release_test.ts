@@ -247,7 +247,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/compile/module_analysis",
       "engine/compile/verify_module",
       "engine/parallel/worker",
-      "engine/portable/generated/compiler",
+      "engine/portable/portable_form",
       "engine/script/script_thread",
       "engine/text/parse_module",
       "engine/validate/code",

@@ -13,7 +13,7 @@ const PROGRAM = `
 const { createHash } = await import("node:crypto");
 const { readFileSync } = await import("node:fs");
 const { backendFor } = await import("ENGINE/compile/backends.ts");
-const { hasOptimized } = await import("ENGINE/compile/compile.ts");
+const { optimizingForm } = await import("ENGINE/compile/compile.ts");
 const { JOB, RequestedJob } = await import("ENGINE/background/optimize_job.ts");
 const { runOptimizeJob } = await import("ENGINE/background/run_optimize_job.ts");
 const { hostArchitecture } = await import("ENGINE/host/cpu.ts");
@@ -29,11 +29,11 @@ const codes = [{ batch: { wanted: [5], mostBytes: 4000 } }, {}].map((more) => {
   if (job.state !== JOB.COMPILED) throw new Error("state " + job.state);
   return createHash("sha256").update(job.code.slice()).digest("hex");
 });
-console.log(JSON.stringify({ codes, isTypeScript: hasOptimized(target) }));
+console.log(JSON.stringify({ codes, form: optimizingForm(target) }));
 `;
 
 /** The output of the program, run after `before`. */
-function run(before: string): { readonly codes: readonly string[]; readonly isTypeScript: boolean } {
+function run(before: string): { readonly codes: readonly string[]; readonly form: string } {
   const engine = new URL("../../engine", import.meta.url).href;
   const { stdout, stderr } = spawnSync(process.execPath, ["run", "--quiet", "--no-check", "-A", "-"], {
     input: before + PROGRAM.replaceAll("ENGINE", engine),
@@ -47,7 +47,7 @@ function run(before: string): { readonly codes: readonly string[]; readonly isTy
 
 Deno.test("a job in the background loads none of the TypeScript form, and falls back to it", () => {
   const compiled = run(""), fallback = run("delete globalThis.WebAssembly;");
-  assert.equal(compiled.isTypeScript, false);
-  assert.equal(fallback.isTypeScript, true);
+  assert.equal(compiled.form, "compiled");
+  assert.equal(fallback.form, "TypeScript");
   assert.deepEqual(compiled.codes, fallback.codes);
 });

@@ -22,7 +22,8 @@ import {
 } from "../../engine/compile/compile.ts";
 import type { CodeSource } from "../../engine/compile/compile_options.ts";
 import { PortableCompiler } from "../../engine/portable/portable_compiler.ts";
-import { compilerBytes, portableCompiler } from "../../engine/portable/portable_form.ts";
+import { compiledForm } from "../../engine/portable/late_form.ts";
+import { compilerBytes } from "../../engine/portable/portable_form.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
@@ -56,11 +57,14 @@ const SETTINGS = [
   codeSettings({ explicitBounds: true, interruptible: true }),
   codeSettings({ fuel: true }),
   codeSettings({ deterministic: true }),
+  codeSettings({ deterministic: true, nans: "x64", stack: "native" }),
+  codeSettings({ deterministic: true, fuel: true, nans: "arm64" }),
+  codeSettings(),
 ];
 await prepareBodyCompiler("x64");
 await prepareBodyCompiler("arm64");
 
-const compiler = portableCompiler();
+const compiler = compiledForm();
 assert.ok(compiler !== undefined, "the host has WebAssembly");
 
 const left = () => assert.fail("the compiled form left a function to the other one");
@@ -79,6 +83,7 @@ function optionsOf(turn: number): CompileOptions {
     features: featureSet(),
     optimizations: SETS[(turn >> 1) % SETS.length],
     settings: SETTINGS[turn % SETTINGS.length],
+    form: "typescript",
   };
 }
 
@@ -91,13 +96,13 @@ function assertSame(found: CompiledCode, expected: CompiledCode, label: string):
 }
 
 /** Compares the module's image, and that of a batch of its functions. */
-function compareModule(name: string, module: Module, turn: number, source: CodeSource = ALONE): void {
+function compareModule(name: string, module: Module, turn: number, form: CodeSource = ALONE): void {
   const options = optionsOf(turn), label = `${name}, turn ${turn}`;
-  assertSame(compileModule(module, { ...options, source }), compileModule(module, options), label);
+  assertSame(compileModule(module, { ...options, form, hasValidBodies: true }), compileModule(module, options), label);
   functions += module.funcs.length;
   if (module.funcs.length === 0 || options.settings.deterministic) return;
   const wanted = [module.funcs.length >> 1], most = 4000;
-  const found = compileBatch(module, { ...options, source }, wanted, most);
+  const found = compileBatch(module, { ...options, form, hasValidBodies: true }, wanted, most);
   const expected = compileBatch(module, options, wanted, most);
   assertSame(found, expected, `batch of ${label}`);
   assert.deepEqual(found.jumps, expected.jumps, `batch of ${label}`);
@@ -109,7 +114,7 @@ function compareLoops(name: string, module: Module, turn: number, most: number):
   if (options.settings.deterministic) return;
   for (const { index, at } of loopsOf(module).slice(0, most)) {
     const place = { index, at, frameBytes: 256 }, label = `${name}, turn ${turn}, loop at ${at}`;
-    const found = compileLoopEntry(module, { ...options, source: ALONE }, place);
+    const found = compileLoopEntry(module, { ...options, form: ALONE, hasValidBodies: true }, place);
     const expected = compileLoopEntry(module, options, place);
     assert.equal(found === undefined, expected === undefined, label);
     if (found === undefined || expected === undefined) continue;
@@ -224,7 +229,7 @@ Deno.test("functions beyond the memory of the compiled form are compiled by the 
   exports.limitMemory(6 << 20);
   const small = new PortableCompiler(exports);
   let others = 0;
-  const source: CodeSource = {
+  const form: CodeSource = {
     begin: (work, otherwise) =>
       small.begin(work, (code, index) => {
         others++;
@@ -237,7 +242,7 @@ Deno.test("functions beyond the memory of the compiled form are compiled by the 
     (_, k) => `(func (param i32) (result i32) (call ${k} (call 4 (local.get 0))))`,
   );
   const bodies = [product(10), product(60_000), product(300), product(50_000), product(4)];
-  compareModule("products", parseModule([...bodies, ...callers].join("\n")), 0, source);
+  compareModule("products", parseModule([...bodies, ...callers].join("\n")), 0, form);
   assert.equal(others, 2);
 });
 
@@ -260,15 +265,15 @@ Deno.test("a function that no form can compile is the same error, and the compil
   const text = `(func (param i32) (local ${"i32 ".repeat(count)})
     ${"loop\n".repeat(count)} ${sets} ${"local.get 0\nbr_if 0\nend\n".repeat(count)})`;
   const module = parseModule(text);
-  const errorOf = (source: CodeSource | undefined): string => {
+  const errorOf = (form: CompileOptions["form"]): string => {
     try {
-      compileModule(module, { ...optionsOf(0), source });
+      compileModule(module, { ...optionsOf(0), form, hasValidBodies: true });
     } catch (error) {
       assert.ok(error instanceof UnsupportedError);
       return `${error.message} ${JSON.stringify(error.place)}`;
     }
     return assert.fail("compiled");
   };
-  assert.equal(errorOf(ALONE), errorOf(undefined));
+  assert.equal(errorOf(ALONE), errorOf("typescript"));
   compareModule("kernel", decodeModule(fromBase64(KERNEL)), 0);
 });

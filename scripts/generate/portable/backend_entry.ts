@@ -190,7 +190,13 @@ ${storeCounts()}
 export function knownColumn(n: i32): usize {
   switch (n) {
 ${KNOWN_COLUMNS.map((name, n) => `    case ${n}: return code.${name}.dataStart;`).join("\n")}
-    default: return 0;
+    default: return rankColumn();
   }
+}
+
+function rankColumn(): usize {
+  const rank = new Int32Array(code.writtenGeneral.length);
+  code.rank = rank;
+  return rank.dataStart;
 }
 `;
