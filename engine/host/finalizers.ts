@@ -4,7 +4,7 @@
  *
  * A FinalizationRegistry calls back when the event loop gets a turn, and a WeakRef keeps its object alive until the
  * current job ends. A synchronous program that makes and drops instances would therefore hold the memory of all of
- * them. As soon as there are a few objects, this file uses native references (memory/native_references.ts) instead,
+ * them. As soon as there are a few objects, this file uses native references (systems/native_references.ts) instead,
  * and `finalizeCollected` looks for those that are gone. Where the host has none, everything waits for a turn.
  *
  * Invariant: a callback is called between jobs, or by `finalizeCollected` while no compiled code of the realm is

@@ -41,6 +41,7 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["code_reader", "", "engine/wasm/code_reader.ts"],
   ["verify_module", "", "engine/compile/verify_module.ts"],
   ["portable_form", "", "engine/portable/portable_form.ts"],
+  ["native_references", "", "engine/host/systems/native_references.ts"],
 ];
 
 /** Modules that are imported before they are needed, by their paths for their users: their URLs are never read. */

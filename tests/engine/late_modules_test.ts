@@ -21,11 +21,11 @@ for (
     // instantiation and every call may have. 5,000 are the types that the parts of threads and instances have of
     // each other, 5,000 find dropped instances in synchronous programs, and 2,600 choose the form of the optimizing
     // compiler.
-    ["engine/mod.ts", 1_206_000],
+    ["engine/mod.ts", 1_211_000],
     // Of these, 9,000 demangle the names of functions in `error.stack`, and 7,000 are `limit` and `checkpoint`, all
     // synchronous.
-    ["engine/webassembly/mod.ts", 1_275_000],
-    ["project/commands/run/run.ts", 1_431_000],
+    ["engine/webassembly/mod.ts", 1_280_000],
+    ["project/commands/run/run.ts", 1_436_000],
   ] as const
 ) {
   Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {

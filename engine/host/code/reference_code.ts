@@ -1,6 +1,6 @@
 /**
  * Machine code of an addon of Node-API, which Deno and Bun offer, too: functions for weak references
- * (memory/native_references.ts). In: the addresses of the functions of Node-API that it calls. Out: the text of a
+ * (systems/native_references.ts). In: the addresses of the functions of Node-API that it calls. Out: the text of a
  * shared object whose entry is at offset 0. Data only, assembled by clang; the comments are the disassembly.
  *
  * Behind the code are the list of functions (a name of at most seven letters, and the distance of its code; an empty

@@ -8,11 +8,17 @@ import type { Ffi, ForeignFunction, ForeignSignature } from "../runtimes/ffi.ts"
 import type { NativeReferences } from "../finalizers.ts";
 import { type Host, PROT } from "../host.ts";
 import { type CodeFiles, objectEntry } from "../code/object_entry.ts";
-import { LateModule, SUFFIX } from "../late_module.ts";
 import { PosixMemory } from "../memory/posix_memory.ts";
+import { LateModule, SUFFIX } from "../late_module.ts";
 import { endProcessBy } from "../process.ts";
 import { SystemError } from "../calls/system_error.ts";
 import { isPosix, type PosixFacts } from "./systems.ts";
+
+/** Native references, which programs with few instances do without. */
+const REFERENCES: LateModule<typeof import("./native_references.ts")> = new LateModule(
+  new URL(`./native_references.${SUFFIX}`, import.meta.url),
+  () => import("./native_references.ts"),
+);
 
 /** The size of a page, where the processor alone does not say it. */
 const PAGES = {
@@ -66,12 +72,6 @@ export function posixHost(ffi: Ffi, system: PosixFacts = posixSystem(ffi)): Host
   return new PosixHost(ffi, system, pageSize);
 }
 
-/** Loaded when there are a few instances; where it cannot be loaded then, the host has no native references. */
-const REFERENCES: LateModule<typeof import("../memory/native_references.ts")> = new LateModule(
-  new URL(`../memory/native_references.${SUFFIX}`, import.meta.url),
-  () => import("../memory/native_references.ts"),
-);
-
 class PosixHost extends PosixMemory implements Host {
   readonly invalidateInstructions: Host["invalidateInstructions"];
   #lookup: Record<keyof typeof DLSYM, ForeignFunction> | undefined;
@@ -100,7 +100,7 @@ class PosixHost extends PosixMemory implements Host {
     try {
       return REFERENCES.get().loadReferences(this.arch, this.#codeFiles, (names) => this.functionAddresses(names));
     } catch {
-      return undefined; // the runtime lacks Node-API or forbids addons, or the system refuses
+      return undefined; // the runtime lacks Node-API, or forbids addons or to read the module; or the system refuses
     }
   }
 
