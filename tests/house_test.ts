@@ -82,7 +82,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/ir/eval.ts: evalHi": "second result of a synchronous function, in the inner loop of constant folding",
   "engine/ir/eval.ts: remainderLo": "second result of a synchronous function",
   "engine/ir/eval.ts: remainderHi": "second result of a synchronous function",
-  "engine/api/module.ts: tierUpOf": "set by the engine, which has the compiler",
+  "engine/api/module.ts: compiler": "set by the engine, which has the compiler",
   "engine/parallel/helper_threads.ts: shares": "a statistic for tests and benchmarks",
   "engine/runtime/boundary/marshal.ts: sourceAllowed": "a property of the realm",
   "engine/runtime/exceptions/exception.ts: nextTag": "identities are unique in a realm",

@@ -58,9 +58,9 @@ import {
   type ExportValue,
   type ImportDescriptor,
   Instance,
-  letSharedModulesTierUp,
   Module,
   promising,
+  setSharedModuleCompiler,
   startCall,
   Suspension,
   underLimits,
@@ -81,7 +81,7 @@ import { InstancePool } from "../runtime/instance/instance_pool.ts";
 import { Memory } from "../runtime/memory/memory.ts";
 import { STRING_MODULE } from "../runtime/strings/generated_strings.ts";
 import { hasGuardRoom } from "../runtime/memory/memory_range.ts";
-import type { SharedModuleToken } from "../artifact/shared_module.ts";
+import type { BaselineSharing, SharedModuleToken } from "../artifact/shared_module.ts";
 import type { ProfileOptions, Profiler } from "../profile/profiler.ts";
 import { addToPerfMap } from "../runtime/code/perf_map.ts";
 import { machineName } from "../artifact/description.ts";
@@ -257,12 +257,20 @@ setStoreCompiler({
   compileStrings: (store) => compileIntrinsic(store, STRING_MODULE),
 });
 
-letSharedModulesTierUp((space, compiled, { replaceable, job, afterCalls }) => {
+/** Moves a module of another realm up, with the job of that realm. */
+function sharedTierUp(
+  space: Store,
+  compiled: CompiledModule,
+  replaceable: Uint8Array,
+  { job, afterCalls }: BaselineSharing,
+  isBound: boolean,
+): TierUp {
   const options = { ...job.options, cpu: new Set(job.cpu) };
   return new TierUp(space, compiled, replaceable, {
     target: hostBackend(),
     options,
     shared: job,
+    isBound,
     isReady: () => workerCount() > 0,
     callSoon,
     send: sendJob,
@@ -270,6 +278,41 @@ letSharedModulesTierUp((space, compiled, { replaceable, job, afterCalls }) => {
     compileHere: () =>
       compileModule(decodeModule(new Uint8Array(job.binary).slice()), { ...options, target: hostBackend() }),
   });
+}
+
+setSharedModuleCompiler({
+  tierUpOf: (space, compiled, sharing) => sharedTierUp(space, compiled, sharing.replaceable!, sharing, false),
+  compile: (space, binary, sharing) => {
+    const { thread } = space;
+    const { options, cpu } = sharing.job;
+    mayStartThreads = true;
+    const { code, image } = compileInto(thread.arena, ({ open, openGrowing }) =>
+      compileModule(decodeModule(binary), {
+        ...options,
+        cpu: new Set(cpu),
+        target: hostBackend(),
+        tier: "baseline",
+        polls: true,
+        storage: open,
+        lateThunks: true,
+        growing: openGrowing,
+        lazyFrom: 0,
+        isValidated: true,
+      }));
+    const { makeThunks, replaceable } = code;
+    const bodies = lazyBodies(thread, code, image);
+    const compiled: CompiledModule = new CompiledModule(
+      thread,
+      { ...code.valid, hasUnknownFeatures: true }, // those of the bodies have not been looked for
+      { ...code, image, lateThunks: makeThunks && (() => thunkModule(space, makeThunks(), compiled)) },
+    );
+    space.addModule(compiled);
+    const tierUp = replaceable && sharedTierUp(space, compiled, replaceable, sharing, true);
+    if (bodies !== undefined) {
+      compiled.lazy = { compile: (index) => bodies.compile(index) ?? optimizedFunction(tierUp!, index) };
+    }
+    return { compiled, tierUp };
+  },
 });
 
 setNativeMaker(nativeKernels(() => realmStore().thread));
@@ -733,6 +776,7 @@ export class Engine implements Settings {
       target: hostBackend(),
       options,
       shared,
+      isProven: this.#provesCode,
       startsAtOnce: plan?.startsAtOnce ?? false,
       isReady: () => workerCount() > 0,
       callSoon,

@@ -3,6 +3,7 @@
  * shared, and the settings of its engine. Out: the public classes Module and Instance. Invariant: this file imports no
  * part of the compiler, so that a module compiled earlier runs without it.
  */
+import { Bug } from "../base/errors.ts";
 import type { TierUp } from "../tiers/tier_up.ts";
 import type { ProcessorAccount } from "../runtime/suspension/processor_account.ts";
 import { callAsync, startCall as startSuspendableCall } from "../runtime/suspension/async_call.ts";
@@ -79,14 +80,26 @@ export interface ExportDescriptor {
 /** The value of an export: a function, memory, table, global or tag. */
 export type ExportValue = ((...args: unknown[]) => unknown) | Memory | ExternTable | ExternGlobal | Tag;
 
-type MakeTierUp = (space: Store, compiled: CompiledModule, baseline: BaselineSharing) => TierUp;
-
-let tierUpOf: MakeTierUp | undefined;
-
-/** Lets modules with baseline code from other realms move up. Without it, they keep that code. */
-export function letSharedModulesTierUp(make: MakeTierUp): void {
-  tierUpOf = make;
+/** The services of the compiler for modules of other realms. */
+interface SharedModuleCompiler {
+  /** Lets a module with baseline code move up. */
+  tierUpOf(space: Store, compiled: CompiledModule, baseline: BaselineSharing): TierUp;
+  /** Compiles the entries of a module, whose bodies have been validated. */
+  compile(space: Store, binary: Uint8Array<ArrayBuffer>, baseline: BaselineSharing): {
+    readonly compiled: CompiledModule;
+    readonly tierUp: TierUp | undefined;
+  };
 }
+
+let compiler: SharedModuleCompiler | undefined;
+
+/** Lets modules of other realms be compiled and move up. Without it, they keep the code that they bring. */
+export function setSharedModuleCompiler(given: SharedModuleCompiler): void {
+  compiler = given;
+}
+
+/** The tier-ups of modules that this realm has compiled: modules with the same code have one together. */
+const TIER_UPS = new WeakMap<CompiledModule, TierUp>();
 
 /** A compiled module, which can be instantiated any number of times. */
 export class Module {
@@ -114,6 +127,7 @@ export class Module {
     tierUp?: TierUp,
   ) {
     this.#tierUp = tierUp;
+    if (tierUp !== undefined) TIER_UPS.set(compiled, tierUp);
     this.#makeFallback = makeFallback;
     this.#settings = settings;
     this.#store = space;
@@ -214,8 +228,14 @@ export class Module {
    */
   static fromShared(token: SharedModuleToken, options: Pick<EngineOptions, "limits"> = {}): Module {
     const space = realmStore();
-    const { module, features, baseline } = adoptModule(space, token);
-    const tierUp = baseline && tierUpOf?.(space, module, baseline);
+    const { module, features, baseline } = adoptModule(space, token, (binary, sharing) => {
+      if (compiler === undefined) throw new Bug("A module without code requires a compiler");
+      const { compiled, tierUp } = compiler.compile(space, binary, sharing);
+      if (tierUp !== undefined) TIER_UPS.set(compiled, tierUp);
+      return compiled;
+    });
+    const tierUp = TIER_UPS.get(module) ??
+      (baseline?.replaceable && compiler?.tierUpOf(space, module, baseline));
     return new Module(space, module, {}, settingsOf({ ...options, features }), undefined, tierUp);
   }
 

@@ -7,8 +7,9 @@
  * ids, contexts and instances are per realm. Code that polls for deadlines addresses the poll page of its realm
  * relative to itself, so it is copied and placed again.
  *
- * Baseline code is in the token, as it is before the realm that made it replaces it: each realm places a copy, and
- * moves up by itself (tier_up.ts).
+ * Baseline code without addresses is in the token, as it is before the realm that made it replaces it: each realm
+ * places a copy, and moves up by itself (tier_up.ts). Of other baseline code the token has the binary form alone: each
+ * realm compiles a body when it is first called.
  *
  * Lifetime: `share` retains the module until `unshare`, because a token in transit holds no reference. Every realm that
  * uses the image holds one of the references counted by image_references.ts; the release of the last one discards the
@@ -70,13 +71,27 @@ interface SharedDescription extends Omit<CodeDescription, "signatureIds" | "inli
   /** The hash of the binary form. */
   readonly hash: string;
   /** Present for baseline code. */
-  readonly baseline?: Omit<BaselineSharing, "replaceable" | "job"> & { readonly job: JobText };
+  readonly baseline?: BaselineText;
 }
+
+/** The same for a token without code. */
+interface SourceDescription {
+  readonly source: {
+    /** A name that no other token has. */
+    readonly id: string;
+    readonly features: FeatureSet;
+    readonly baseline: BaselineText;
+  };
+}
+
+type BaselineText = Omit<BaselineSharing, "replaceable" | "job"> & { readonly job: JobText };
 
 /** The means by which another realm replaces baseline code. */
 export interface BaselineSharing {
-  /** For each defined function, 1 if a jump may overwrite its start. */
-  readonly replaceable: Uint8Array;
+  /**
+   * For each defined function, 1 if a jump may overwrite its start; undefined if other realms compile the bodies again.
+   */
+  readonly replaceable: Uint8Array | undefined;
   /** The job that compiles the module for all realms. */
   readonly job: OptimizeJob;
   /** Number of calls after which each realm compiles the module itself: for tests. */
@@ -87,7 +102,7 @@ export interface BaselineSharing {
 type JobText = Omit<OptimizeJob, "binary" | "output" | "pollPage">;
 
 /** Incremented whenever the meaning of a token changes. */
-const VERSION = 4;
+const VERSION = 5;
 
 /** Tokens of the modules that were shared. */
 const TOKENS = new WeakMap<CompiledModule, SharedModuleToken>();
@@ -111,6 +126,7 @@ export function shareModule(
   else owners.add(owner);
   const known = TOKENS.get(module);
   if (known !== undefined) return known;
+  if (baseline !== undefined && baseline.replaceable === undefined) return shareSource(module, features, baseline);
   const { image, references, valid: { bytes } } = module;
   if (!image.isComplete) throw new Bug("The code of the module has been replaced");
   const metadata = module.codeOffset === undefined ? metadataOf(bytes) : { bytes, codeOffset: module.codeOffset };
@@ -137,14 +153,43 @@ export function shareModule(
   const buffers = [held.share(), ...columns.map(sharedCopy)];
   if (baseline !== undefined) {
     const { replaceable, job: { binary, output } } = baseline;
-    buffers.push(sharedCopy(codeOf(module)), sharedCopy(replaceable), binary, output);
+    buffers.push(sharedCopy(codeOf(module)), sharedCopy(replaceable!), binary, output);
     BASELINES.set(module, held);
   }
+  return sealedToken(module, description, buffers);
+}
+
+/** The token of a module whose bodies other realms compile when they are called. */
+function shareSource(module: CompiledModule, features: FeatureSet, baseline: BaselineSharing): SharedModuleToken {
+  const { job, afterCalls } = baseline;
+  const id = crypto.randomUUID();
+  const description = JSON.stringify(
+    { source: { id, features, baseline: { job: textOf(job), afterCalls } } } satisfies SourceDescription,
+  );
+  const held = new ImageReferences(true);
+  BASELINES.set(module, held);
+  const token = sealedToken(module, description, [held.share(), job.binary, job.output]);
+  SOURCES.set(id, new WeakRef(module));
+  return token;
+}
+
+function sealedToken(
+  module: CompiledModule,
+  description: string,
+  buffers: readonly SharedArrayBuffer[],
+): SharedModuleToken {
   const seal = sealOf(module.thread.host, "Module", description, buffers);
   const token: SharedModuleToken = { waft: "module", version: VERSION, description, buffers, seal };
   TOKENS.set(module, token);
   return token;
 }
+
+/** The modules of this realm by the names of their tokens without code. */
+const SOURCES = new Map<string, WeakRef<CompiledModule>>();
+const GONE = new FinalizationRegistry<string>((id) => SOURCES.delete(id));
+
+/** Compiles the module of a token without code in this realm. */
+type CompileSource = (binary: Uint8Array<ArrayBuffer>, baseline: BaselineSharing) => CompiledModule;
 
 function textOf({ binary: _, output: __, pollPage: ___, ...text }: OptimizeJob): JobText {
   return text;
@@ -174,7 +219,7 @@ interface AdoptedModule {
  * Returns the module of a token in this realm. Throws TypeError if `token` is not a token that a realm of this process
  * made, and Error if the module has been released.
  */
-export function adoptModule(store: Store, token: SharedModuleToken): AdoptedModule {
+export function adoptModule(store: Store, token: SharedModuleToken, compile: CompileSource): AdoptedModule {
   const { waft, version, description, buffers, seal } = token ?? {} as Partial<SharedModuleToken>;
   if (waft !== "module" || !Array.isArray(buffers)) {
     throw new TypeError("The value is not a token from Module.share()");
@@ -183,7 +228,9 @@ export function adoptModule(store: Store, token: SharedModuleToken): AdoptedModu
   const { thread } = store;
   const own: readonly SharedArrayBuffer[] = [...buffers];
   requireSeal(thread.host, seal, "Module", description, own);
-  const { base, size, features, codeOffset, hash, baseline, ...code } = JSON.parse(description) as SharedDescription;
+  const parsed = JSON.parse(description) as SharedDescription | SourceDescription;
+  if ("source" in parsed) return adoptSource(store, parsed, own, compile);
+  const { base, size, features, codeOffset, hash, baseline, ...code } = parsed;
   const known = baseline === undefined ? store.moduleAt(base) : undefined;
   if (known !== undefined) return { module: known, features };
   const [count, metadata, signatureIds, inlined, ...columns] = own;
@@ -215,6 +262,25 @@ export function adoptModule(store: Store, token: SharedModuleToken): AdoptedModu
     replaceable: new Uint8Array(replaceable),
     job: { ...baseline.job, binary, output, pollPage },
   };
+  return { module, features, baseline: sharing };
+}
+
+/** Compiles a module of which the token has no code, unless this realm has it already. */
+function adoptSource(
+  { thread }: Store,
+  { source: { id, features, baseline } }: SourceDescription,
+  [count, binary, output]: readonly SharedArrayBuffer[],
+  compile: CompileSource,
+): AdoptedModule {
+  const { pollPage } = thread.arena;
+  const sharing = { ...baseline, replaceable: undefined, job: { ...baseline.job, binary, output, pollPage } };
+  const known = SOURCES.get(id)?.deref();
+  if (known !== undefined) return { module: known, features, baseline: sharing };
+  const references = ImageReferences.hold(count);
+  const module = compile(new Uint8Array(binary).slice(), sharing);
+  references.drop();
+  SOURCES.set(id, new WeakRef(module));
+  GONE.register(module, id);
   return { module, features, baseline: sharing };
 }
 

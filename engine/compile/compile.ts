@@ -268,7 +268,7 @@ function compileLazily(
     kernelOptions: KernelOptions;
     code: MachineCode;
   },
-  { growing, lazyFrom = LAZY_FROM, note, observe, target }: CompileOptions,
+  { growing, isValidated, lazyFrom = LAZY_FROM, note, observe, target }: CompileOptions,
 ): LazyPlan | undefined {
   const bytes = bodyBytes(valid.funcs);
   if (growing === undefined || note !== undefined || observe !== undefined || bytes < lazyFrom) return undefined;
@@ -277,7 +277,7 @@ function compileLazily(
   const most = bytes * MAX_LAZY_EXPANSION + count * (lazyEntryBytes + SLOT_BYTES) + MAX_STUBS;
   const chunk = most > MAX_LAZY_BYTES ? undefined : growing(most);
   if (chunk === undefined) return undefined;
-  const isValid = withKernel(name, (kernel, second) => {
+  const isValid = isValidated || withKernel(name, (kernel, second) => {
     validateBodies(kernel, valid, layout, kernelOptions, second);
     return true;
   });

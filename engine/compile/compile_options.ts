@@ -78,8 +78,10 @@ export interface CompileOptions {
    * is not possible. The code belongs to this process as well.
    */
   growing?: ((bytes: number) => GrowingChunk | undefined) | undefined;
-  /** Size in bytes of the bodies from which on they are compiled lazily: for tests. */
+  /** Size in bytes of the bodies from which on they are compiled lazily. */
   lazyFrom?: number | undefined;
+  /** Bodies that are compiled lazily have been validated before, in another realm. */
+  isValidated?: boolean;
   /**
    * Leaves entry thunks that are not stored to CompiledCode.makeThunks: most are those of functions in tables, which
    * JavaScript never calls. The code is then not serialized.

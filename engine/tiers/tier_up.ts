@@ -131,6 +131,10 @@ export interface OptimizingCompiler {
    * realm from which this one received it.
    */
   readonly shared?: boolean | OptimizeJob;
+  /** Whether the baseline code contains addresses, so that other realms compile their own. */
+  readonly isBound?: boolean;
+  /** Whether all code is to be proven, so that other realms receive the code that was. */
+  readonly isProven?: boolean;
   /** Whether hot functions may be compiled before the module. */
   readonly hasBatches?: boolean;
   /** Compiles a batch on this thread, with `afterCalls` or `afterIterations`, before the module: for tests. */
@@ -226,12 +230,15 @@ export class TierUp {
     }
   }
 
-  /** The parts of a token by which another realm uses the baseline code; undefined once the code is final. */
+  /**
+   * The parts of a token by which another realm uses baseline code, this or its own; undefined once the code is final.
+   */
   get shareable(): BaselineSharing | undefined {
-    const { shared, afterCalls } = this.#compiler;
-    if (shared !== true && typeof shared !== "object" || this.#stage === STAGE.DONE) return undefined;
+    const { shared = false, isBound = false, isProven = false, afterCalls } = this.#compiler;
+    if (this.#stage === STAGE.DONE || isProven) return undefined;
     this.#sharedJob ??= this.#makeJob(true);
-    return { replaceable: this.#replaceable, job: this.#sharedJob.message, afterCalls };
+    const replaceable = isBound || shared === false ? undefined : this.#replaceable;
+    return { replaceable, job: this.#sharedJob.message, afterCalls };
   }
 
   /** The module with the best code so far. */

@@ -3,14 +3,7 @@
  * the module optimized, and all move up to that code.
  */
 import assert from "node:assert/strict";
-import {
-  type CompilationReport,
-  type EngineOptions,
-  host,
-  type Memory,
-  type Module,
-  NewEngine,
-} from "../../engine/mod.ts";
+import { type CompilationReport, type EngineOptions, host, type Memory, Module, NewEngine } from "../../engine/mod.ts";
 import { JOB, WORD } from "../../engine/background/optimize_job.ts";
 import { Member } from "./team.ts";
 
@@ -134,13 +127,110 @@ Deno.test("a Worker whose call is one loop continues there in optimized code", a
   for (let ms = 1000; await loopsEntered(ms) === 0; ms *= 2) assert.ok(ms < 60_000, "no frame continued");
 });
 
-Deno.test("code that must be proven, and modules without a shared memory, are shared with their final code", () => {
-  const plain = NewEngine({ tier: "auto" }).compile(`(module (memory 1))`);
-  const proven = NewEngine({ tier: "baseline", verify: "code" }).compile(PROGRAM);
-  for (const module of [plain, proven]) {
-    assert.ok(!isBaseline(module.share()));
+Deno.test("code that must be proven is shared as it is", () => {
+  const module = NewEngine({ tier: "baseline", verify: "code" }).compile(PROGRAM);
+  const token = module.share();
+  assert.ok(!isBaseline(token) && !isSource(token));
+  module.unshare();
+});
+
+/** Without a shared memory, and with functions, calls, traps and loops of its own in each realm. */
+const PLAIN = PROGRAM.replace(`(import "env" "memory" (memory 1 4 shared))`, `(memory 1 4)`)
+  .replace(
+    `(import "env" "pause" (func $pause))`,
+    `(func $pause) (table 1 funcref) (elem (i32.const 0) $fib)
+    (type $unary (func (param i32) (result i32)))
+    (func (export "indirect") (param i32) (result i32)
+      (call_indirect (type $unary) (local.get 0) (i32.const 0)))
+    (func (export "boxed") (param i32) (result i32)
+      (struct.get $box 0 (struct.new $box (local.get 0)))) (type $box (struct (field i32)))`,
+  );
+
+/** Runs `action` with Workers that have an instance of PLAIN. */
+async function withPlain(
+  options: EngineOptions,
+  action: (module: Module, token: Token, members: readonly Member[]) => Promise<void>,
+): Promise<void> {
+  const module = NewEngine(options).compile(PLAIN);
+  const members = [new Member(), new Member()];
+  try {
+    const token = module.share();
+    await Promise.all(members.map((member) => member.ask({ kind: "instantiate", module: token })));
+    await action(module, token, members);
+  } finally {
+    for (const member of members) member.terminate();
     module.unshare();
   }
+}
+
+/** Whether a token holds no code. */
+function isSource({ description }: Token): boolean {
+  return "source" in JSON.parse(description);
+}
+
+Deno.test("a module without a shared memory is shared without its code, at once", async () => {
+  const reports: CompilationReport[] = [];
+  await withPlain({ tier: "auto", explain: (report) => reports.push(report) }, async (module, token, members) => {
+    assert.ok(isSource(token));
+    assert.equal(module.share(), token);
+    for (const member of members) {
+      assert.equal(await member.call("fib", 15), 610);
+      assert.equal(await member.call("indirect", 16), 987);
+      assert.equal(await member.call("boxed", 17), 17);
+      assert.equal(await member.call("count"), 0, "each has a memory of its own");
+      await assert.rejects(member.call("load", 1 << 18), /out of bounds memory access/);
+    }
+    assert.deepEqual(reports.map(({ tier }) => tier), ["baseline"]);
+    const same = Module.fromShared(structuredClone(token));
+    assert.equal(same.codeSize, module.codeSize, "this realm has the code already");
+    assert.equal(same.instantiate().call({}, "fib", 15), 610);
+  });
+});
+
+for (const tierUpCalls of [0, 2]) {
+  Deno.test(`modules that are compiled by each Worker move up after ${tierUpCalls} calls`, async () => {
+    await withPlain({ tier: "auto", tierUpCalls }, async (module, _, members) => {
+      for (let n = 0; n < 6; n++) {
+        for (const member of members) {
+          assert.equal(await member.call("indirect", 10 + n), [55, 89, 144, 233, 377, 610][n]);
+          assert.equal(await member.call("count"), n);
+        }
+      }
+      await assert.rejects(members[1].call("load", -4), /out of bounds memory access/);
+      const own = module.instantiate();
+      for (let n = 0; n < 4; n++) assert.equal(own.call({}, "fib", 15), 610);
+      for (const member of members) assert.equal(await member.ask({ kind: "code size" }), module.codeSize);
+    });
+  });
+}
+
+Deno.test("one thread optimizes a module that each realm has compiled, and every realm places the code", async () => {
+  await withPlain({ tier: "auto" }, async (module, token, members) => {
+    const own = module.instantiate();
+    const { codeSize } = module;
+    while (module.codeSize === codeSize) assert.equal(own.call({}, "fib", 15), 610);
+    const words = new Int32Array(token.buffers.at(-1)!);
+    assert.deepEqual([words[WORD.CLAIMED], words[WORD.STATE]], [1, JOB.COMPILED]);
+    for (const member of members) {
+      // The code of a Worker also grows when it compiles a body.
+      while (await member.ask({ kind: "code size" }) !== module.codeSize) {
+        assert.equal(await member.call("fib", 15), 610);
+      }
+      assert.equal(await member.call("indirect", 16), 987);
+    }
+    const final = module.share();
+    assert.ok(!isBaseline(final) && !isSource(final), "the code is final");
+  });
+});
+
+Deno.test("a token without code is refused once the module is no longer shared", async () => {
+  await withPlain({ tier: "auto" }, async (module, token, members) => {
+    const late = new Member();
+    module.unshare();
+    assert.deepEqual(await late.ask({ kind: "adopt", values: [token] }), ["Error"]);
+    assert.equal(await members[0].call("fib", 15), 610);
+    late.terminate();
+  });
 });
 
 Deno.test("a token of baseline code is refused once the module is no longer shared", async () => {

@@ -188,7 +188,8 @@ Deno.test("a module that its creator has released lives on in a Worker, and ends
   const member = new Member();
   // In a separate frame: a conservative collector (Bun's) finds stale references in this one.
   const handOver = async () => {
-    const module = NewEngine().compile(`(module (func (export "f") (result i32) (i32.const 41)))`);
+    const engine = NewEngine({ tier: "optimizing" }); // each realm has its own code of the baseline tier
+    const module = engine.compile(`(module (func (export "f") (result i32) (i32.const 41)))`);
     const token = module.share();
     await member.ask({ kind: "instantiate", module: token });
     equal(new Int32Array(token.buffers[0])[0], 2);
