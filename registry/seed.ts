@@ -40,7 +40,7 @@ export async function seedExamples(registry: Registry, token: string, folder: st
 
 async function publishFolder(registry: Registry, token: string, root: string): Promise<string> {
   const { metadata } = await packageManifest(await collectPackage(root));
-  const version = canonicalVersion(metadata.version ?? "0.1.0")!;
+  const version = canonicalVersion(metadata.version ?? "0.1.0");
   const archive = writeArchive((await openDirectory(root, version)).files);
   const prefix = metadata.module.split("/").slice(0, 2).join("/").toLowerCase();
   const headers = { authorization: `Bearer ${token}` };

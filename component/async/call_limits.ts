@@ -50,7 +50,7 @@ export class CallLimits {
       }, this.processorTime);
     } finally {
       this.#running = false;
-      if (fuel !== undefined) this.#context.fuel = context.fuel!;
+      if (fuel !== undefined) this.#context.fuel = context.fuel;
     }
   }
 

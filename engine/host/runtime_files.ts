@@ -36,7 +36,7 @@ function move(way: "readSync" | "writeSync", fd: number, bytes: Uint8Array): num
 
 /** Reads or writes one buffer: [fd, address, bytes]. */
 function one(way: "readSync" | "writeSync"): Row {
-  return (fd, [, at, bytes], view) => Number(bytes) === 0 ? 0 : move(way, fd, bytesAt(view, at!, bytes!));
+  return (fd, [, at, bytes], view) => Number(bytes) === 0 ? 0 : move(way, fd, bytesAt(view, at, bytes));
 }
 
 /** Reads or writes buffers in turn: [fd, address of vectors, their number]. Ends early at the end of the file. */

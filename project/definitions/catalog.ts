@@ -49,7 +49,7 @@ export const CATALOG_JSON_SCHEMA: Schema = {
       items: record({
         entry: { type: "string", minLength: 1, maxLength: 200, pattern: "^[A-Za-z0-9._-]+(?:/[A-Za-z0-9._-]+)*$" },
         // In a catalog everything but the id may be left to the manifest or to the default.
-        definition: { ...SHARED_DEFINITIONS.definition!, required: ["id"] },
+        definition: { ...SHARED_DEFINITIONS.definition, required: ["id"] },
       }),
     },
   }, ["$schema"]),

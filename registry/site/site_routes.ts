@@ -53,7 +53,7 @@ export const SITE_ROUTES: readonly Route[] = [
     method: "GET",
     path: "/:channel/data/docs.json",
     rate: "read",
-    handler: (call) => getIndex(call, call.params.channel!),
+    handler: (call) => getIndex(call, call.params.channel),
   },
   { method: "GET", path: "/llms.txt", rate: "read", handler: (call) => text(call, call.services.documents.overview()) },
   {

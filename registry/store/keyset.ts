@@ -36,7 +36,7 @@ export function keysetOf(
   };
   // By the bound of the first column alone a database finds the place in an index; by the alternatives it does not.
   const [column] = order;
-  const bound = column!.startsWith("-") ? `${column!.slice(1)} <= ?` : `${column} >= ?`;
+  const bound = column.startsWith("-") ? `${column.slice(1)} <= ?` : `${column} >= ?`;
   const beyond = step(0);
   return { text: `WHERE ${bound} AND ${beyond}`, values: [after[0], ...values] };
 }

@@ -258,7 +258,7 @@ export class DarwinCalls {
       read: same("read", 3),
       write: same("write", 3),
       close: ([fd]) => this.#close(Number(fd)),
-      lseek: ([fd, offset, whence]) => this.#seek(Number(fd), offset!, Number(whence)),
+      lseek: ([fd, offset, whence]) => this.#seek(Number(fd), offset, Number(whence)),
       pread64: same("pread", 4),
       pwrite64: same("pwrite", 4),
       readv: same("readv", 3),
@@ -267,34 +267,34 @@ export class DarwinCalls {
       pwritev: same("pwritev", 4),
       sched_yield: same("sched_yield", 0),
       shutdown: same("shutdown", 2),
-      sendto: ([fd, at, bytes, flags]) => this.#message("sendto", fd!, at!, bytes!, Number(flags)),
-      recvfrom: ([fd, at, bytes, flags]) => this.#message("recvfrom", fd!, at!, bytes!, Number(flags)),
-      accept4: ([fd, , , flags]) => this.#accept(fd!, Number(flags)),
-      fcntl: ([fd, command, flags]) => this.#setFlags(fd!, Number(command), Number(flags)),
+      sendto: ([fd, at, bytes, flags]) => this.#message("sendto", fd, at, bytes, Number(flags)),
+      recvfrom: ([fd, at, bytes, flags]) => this.#message("recvfrom", fd, at, bytes, Number(flags)),
+      accept4: ([fd, , , flags]) => this.#accept(fd, Number(flags)),
+      fcntl: ([fd, command, flags]) => this.#setFlags(fd, Number(command), Number(flags)),
       fsync: same("fsync", 1),
       fdatasync: same("fsync", 1), // fdatasync of macOS is not a documented function
       ftruncate: same("ftruncate", 2),
-      fadvise64: ([fd]) => Math.min(machine.call("lseek", fd!, 0, SEEK_CUR), 0), // advice without a counterpart
-      fallocate: ([fd, , offset, length]) => this.#allocate(fd!, BigInt(offset!), BigInt(length!)),
+      fadvise64: ([fd]) => Math.min(machine.call("lseek", fd, 0, SEEK_CUR), 0), // advice without a counterpart
+      fallocate: ([fd, , offset, length]) => this.#allocate(fd, BigInt(offset), BigInt(length)),
       getdents64: ([fd, at, bytes]) => this.#readDirectory(Number(fd), Number(at), Number(bytes)),
-      clock_gettime: ([clock, at]) => machine.call("clock_gettime", CLOCKS[Number(clock)] ?? -1, at!),
-      clock_getres: ([clock, at]) => machine.call("clock_getres", CLOCKS[Number(clock)] ?? -1, at!),
-      openat: ([fd, path, flags, mode = 0]) => this.#open(fd!, path!, Number(flags), mode),
-      mkdirat: ([fd, path, mode]) => machine.call("mkdirat", directory(fd!), path!, mode!),
+      clock_gettime: ([clock, at]) => machine.call("clock_gettime", CLOCKS[Number(clock)] ?? -1, at),
+      clock_getres: ([clock, at]) => machine.call("clock_getres", CLOCKS[Number(clock)] ?? -1, at),
+      openat: ([fd, path, flags, mode = 0]) => this.#open(fd, path, Number(flags), mode),
+      mkdirat: ([fd, path, mode]) => machine.call("mkdirat", directory(fd), path, mode),
       unlinkat: ([fd, path, flags]) =>
-        machine.call("unlinkat", directory(fd!), path!, translated(Number(flags), AT_FLAGS)),
+        machine.call("unlinkat", directory(fd), path, translated(Number(flags), AT_FLAGS)),
       renameat2: ([from, path, to, target, flags]) =>
-        Number(flags) !== 0 ? EINVAL : machine.call("renameat", directory(from!), path!, directory(to!), target!),
-      linkat: ([from, path, to, target]) => machine.call("linkat", directory(from!), path!, directory(to!), target!, 0),
-      symlinkat: ([text, fd, path]) => machine.call("symlinkat", text!, directory(fd!), path!),
-      readlinkat: ([fd, path, at, bytes]) => machine.call("readlinkat", directory(fd!), path!, at!, bytes!),
-      ppoll: ([at, count, time]) => machine.call("poll", at!, count!, this.#milliseconds(Number(time))),
-      utimensat: ([fd, path, times, flags]) => this.#setTimes(fd!, path!, Number(times), Number(flags)),
+        Number(flags) !== 0 ? EINVAL : machine.call("renameat", directory(from), path, directory(to), target),
+      linkat: ([from, path, to, target]) => machine.call("linkat", directory(from), path, directory(to), target, 0),
+      symlinkat: ([text, fd, path]) => machine.call("symlinkat", text, directory(fd), path),
+      readlinkat: ([fd, path, at, bytes]) => machine.call("readlinkat", directory(fd), path, at, bytes),
+      ppoll: ([at, count, time]) => machine.call("poll", at, count, this.#milliseconds(Number(time))),
+      utimensat: ([fd, path, times, flags]) => this.#setTimes(fd, path, Number(times), Number(flags)),
       getrandom: ([at, bytes]) => {
-        machine.call("arc4random_buf", at!, bytes!);
+        machine.call("arc4random_buf", at, bytes);
         return Number(bytes);
       },
-      statx: ([fd, path, flags, , at]) => this.#status(fd!, path!, Number(flags), Number(at)),
+      statx: ([fd, path, flags, , at]) => this.#status(fd, path, Number(flags), Number(at)),
     };
   }
 

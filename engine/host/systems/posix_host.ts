@@ -56,7 +56,7 @@ function cacheMaintenance(ffi: Ffi, system: PosixFacts): Host["invalidateInstruc
   const name = system.invalidateInstructions;
   if (ffi.arch === "x64" || name === undefined) return undefined;
   const { [name]: invalidate } = ffi.open(system.libc, { [name]: { params: ["i64", "i64"], result: "void" } });
-  return (first, end) => void invalidate!(BigInt(first), BigInt(end - first));
+  return (first, end) => void invalidate(BigInt(first), BigInt(end - first));
 }
 
 function handlerIn(sigaction: Uint8Array): number {

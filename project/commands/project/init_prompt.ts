@@ -49,7 +49,7 @@ export async function askInit(
     return isCancel(template) ? undefined : { ...given, kind, template };
   }
   const answers: { [name: string]: string | undefined } = {};
-  for (const flag of ["name", ...missingFlags({ ...given, kind: kind! }).map((f) => f.slice(2))]) {
+  for (const flag of ["name", ...missingFlags({ ...given, kind }).map((f) => f.slice(2))]) {
     if (answers[flag] !== undefined) continue;
     const proposed = flag === "name"
       ? given.name
@@ -70,7 +70,7 @@ export async function askInit(
     if (isCancel(answer)) return undefined;
     answers[flag] = answer;
   }
-  return { ...given, ...answers, kind: kind! };
+  return { ...given, ...answers, kind };
 }
 
 const QUESTIONS: { readonly [flag: string]: string | undefined } = {

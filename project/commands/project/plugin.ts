@@ -235,7 +235,7 @@ async function inspect(env: CommandEnvironment, [spec]: readonly string[]): Prom
   const plugins = await inspectPlugin(
     await env.context({ inspect: true }),
     resolve(process.cwd(), env.flags.project ?? "."),
-    spec!,
+    spec,
   );
   return { data: { plugins }, text: plugins.map((p) => inspectText(p, env)).join("\n\n") };
 }
@@ -245,7 +245,7 @@ async function catalog(env: CommandEnvironment, [entry]: readonly string[], flag
   const data = await scaffoldCatalog(
     await env.context({ inspect: true }),
     await env.root(),
-    entry!,
+    entry,
     flags.dryRun === true,
   );
   const todo = data.todo.map((text) => `to do: ${text}`);
@@ -279,7 +279,7 @@ async function yank(env: CommandEnvironment, [spec]: readonly string[], flags: Y
   const { reason, severity } = flags;
   const root = resolve(process.cwd(), flags.project ?? ".");
   const data = await yankRelease(await env.context(), root, {
-    spec: spec!,
+    spec,
     undo: flags.undo === true,
     ...(reason === undefined ? {} : { reason }),
     ...(severity === undefined ? {} : { severity }),

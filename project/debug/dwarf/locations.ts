@@ -181,7 +181,7 @@ class Expression {
       : undefined;
     if (value === undefined) reader.fail("a place that is not known");
     this.#setter = kind === PLACE.LOCAL ? (text) => setLocal(index, text) : undefined;
-    this.#stack.push(value!);
+    this.#stack.push(value);
   }
 
   /** Executes one operation; returns false if it is unknown. */

@@ -279,7 +279,7 @@ export function grantFrom(request: AuthorityRequest, scope: string | undefined, 
   else {
     for (const item of items) {
       const [name, value] = item.split("=");
-      grant[name!] = Number(value);
+      grant[name] = Number(value);
     }
     if (kind === "instances") { for (const name of Object.keys(asked)) grant[name] ??= asked[name]; }
   }
@@ -345,7 +345,7 @@ function allNeeded(open: readonly ReviewNeeded[]): ProjectError {
   const flags = [...new Set(open.flatMap((each) => each.flags))];
   const last = open.length - 1;
   return new ProjectError(open.flatMap(({ diagnostics: [first, ...asks], command }, i) => {
-    const { help: _, ...error } = first!;
+    const { help: _, ...error } = first;
     const found = [error, ...asks];
     if (i === last) found.push({ ...found.pop()!, help: pasteable(command, flags) });
     return found;

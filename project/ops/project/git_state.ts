@@ -48,7 +48,7 @@ export async function gitState(root: string): Promise<GitState | undefined> {
     head: head.trim(),
     tags: tags.split("\n").filter((line) => line !== "").map((line) => {
       const [name, peeled, direct] = line.split("\t");
-      return { name: name!, commit: peeled || direct! };
+      return { name, commit: peeled || direct };
     }),
     dirty: dirty.split("\0").filter((line) => line !== "").map((line) => line.slice(3)).map((path) =>
       path.startsWith(prefix) ? path.slice(prefix.length) : path

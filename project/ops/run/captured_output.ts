@@ -64,7 +64,7 @@ export function withOutput(imports: Functions, instance: () => Instance, print: 
           ? undefined
           : bytesIn(memory(), { list: list >>> 0, count: count >>> 0, result: written >>> 0 });
         // The function itself reports descriptors, addresses and counts that are not valid.
-        if (category === undefined || bytes === undefined) return functions.fd_write!(fd, list, count, written);
+        if (category === undefined || bytes === undefined) return functions.fd_write(fd, list, count, written);
         const text = decoders[category].decode(bytes, { stream: true });
         if (text !== "") print(category, text);
         setWord(memory(), written >>> 0, bytes.length);

@@ -17,8 +17,8 @@ export async function contractPage(call: Call): Promise<string> {
   const providers = await listProviders(database, namespace);
   if (providers.length === 0) throw new Problem("contract.unknown", `no plugin provides ${namespace}`);
   const [firstProvider] = providers;
-  const release = await findRelease(database, firstProvider!.package, firstProvider!.version);
-  const contract = release?.plugins.find((p) => p.id === firstProvider!.id)?.definition.provides.find((
+  const release = await findRelease(database, firstProvider.package, firstProvider.version);
+  const contract = release?.plugins.find((p) => p.id === firstProvider.id)?.definition.provides.find((
     c: Definition["provides"][number],
   ) => contractNamespace(c) === namespace);
   return layout(call.services, {
@@ -29,7 +29,7 @@ export async function contractPage(call: Call): Promise<string> {
       <main id="main">
         <h1>Contract <code>${namespace}</code></h1>
         <h2>Functions</h2>
-        <p>As ${firstProvider!.id} ${firstProvider!.version} provides them:</p>
+        <p>As ${firstProvider.id} ${firstProvider.version} provides them:</p>
         <ul class="signatures">${
       (contract?.functions ?? []).map((f) =>
         markup`<li><code>${f.name}: (${f.params.join(", ")}) → (${f.results.join(", ")})</code></li>`
