@@ -50,7 +50,7 @@ Deno.test("a first run loads no option reader, no opcode table and nothing of No
   assert.deepEqual(files.filter((file) => /^(registry|component|project\/(plugins|manifest))\//.test(file)), []);
   assert.ok(files.includes("engine/compile/compile.ts"), "the walk finds the compiler");
   const size = files.reduce((sum, file) => sum + codeSize(file), 0);
-  assert.ok(size < 1_166_000, `${size} characters without comments`);
+  assert.ok(size < 1_172_000, `${size} characters without comments`);
 });
 
 /**
