@@ -93,6 +93,10 @@ const switchState = record({
 });
 const source = oneOf("default", "manifest", "flag");
 
+/** A setting by its group and name; the values of switches are true and false. */
+const settingValue: object = { anyOf: [flag, text] };
+const settingFacts = { key: text, value: settingValue, default: settingValue, from: source };
+
 const signature = record({ params: list(text), results: list(text) });
 const externKind = oneOf("function", "table", "memory", "global", "tag");
 /** An import or export of a component plugin; `type` of a function is the one that core modules see. */
@@ -406,6 +410,19 @@ const DATA: { readonly [command: string]: object } = {
       wasi: orNull(record({ dirs: list(text), env: list(text) })),
     },
   },
+  "commands": record({
+    commands: list(record({
+      command: text,
+      summary: text,
+      options: list(record({ words: list(text), value: text, description: text }, ["value"])),
+      args: list(record({ term: text, description: text })),
+    })),
+  }),
+  "config.list": record({ file: orNull(text), keys: list(record(settingFacts)) }),
+  "config.diff": record({ file: orNull(text), keys: list(record(settingFacts)) }),
+  "config.get": record(settingFacts),
+  "config.set": record({ ...settingFacts, changed: flag }),
+  "config.unset": record({ ...settingFacts, changed: flag }),
   "features": {
     type: "object",
     additionalProperties: false,

@@ -189,6 +189,12 @@ export const COMMANDS: readonly CommandRow[] = [
   { name: "login", group: GROUP.projects, summary: "Store a token for the registry", load: late("./project/login.ts") },
   { name: "logout", group: GROUP.projects, summary: "Remove the registry's token", load: late("./project/logout.ts") },
   {
+    name: "config",
+    group: GROUP.projects,
+    summary: "Show and change settings of the project",
+    load: late("./settings/config.ts"),
+  },
+  {
     name: "version",
     group: GROUP.itself,
     summary: "Install and choose versions of waft",
@@ -223,6 +229,12 @@ export const COMMANDS: readonly CommandRow[] = [
     group: GROUP.itself,
     summary: "Print completions for a shell",
     load: late("./help/completion.ts"),
+  },
+  {
+    name: "commands",
+    group: GROUP.itself,
+    summary: "List all commands with their options",
+    load: late("./help/commands.ts"),
   },
   { name: "man", group: GROUP.itself, summary: "Write the manual pages", load: late("./help/man.ts") },
 ];

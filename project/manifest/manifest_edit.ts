@@ -56,3 +56,18 @@ function formattingOf(text: string): FormattingOptions {
     insertFinalNewline: false,
   };
 }
+
+/** The text with a key of a group of `settings` set, or removed (undefined), with groups that become empty. */
+export function editSetting(text: string, group: string, name: string, value: boolean | string | undefined): string {
+  const style = { formattingOptions: formattingOf(text) };
+  const { settings = {} } = parse(text) as { readonly settings?: Readonly<Record<string, object>> };
+  const known = Object.hasOwn(settings, group) ? settings[group] : {};
+  if (value !== undefined) return applyEdits(text, modify(text, ["settings", group, name], value, style));
+  if (!Object.hasOwn(known, name)) return text;
+  const path = Object.keys(known).length > 1
+    ? ["settings", group, name]
+    : Object.keys(settings).length > 1
+    ? ["settings", group]
+    : ["settings"];
+  return applyEdits(text, modify(text, path, undefined, style));
+}

@@ -10,6 +10,7 @@ export const LATE_FILES: readonly string[] = [
   "cli.ts",
   "project/commands/run/program_file.ts",
   "project/commands/run/serve.ts",
+  "project/commands/settings/config.ts",
   "project/commands/table.ts",
 ];
 

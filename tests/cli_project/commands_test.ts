@@ -586,6 +586,12 @@ commandTest(
     await ok("tree");
     await ok("outdated");
     await ok("logout");
+    await ok("commands");
+    await ok("config", "list");
+    await ok("config", "set", "features.simd", "off");
+    await ok("config", "diff");
+    await ok("config", "get", "features.simd");
+    await ok("config", "unset", "features.simd");
     project.write("c.wat", `(component (import "a:b/c@1.0.0" (instance (export "f" (func (result u8))))))`);
     const { data: { worlds } } = await json("inspect", "c.wat");
     assert.deepEqual((worlds as { imports: unknown }[])[0].imports, [{

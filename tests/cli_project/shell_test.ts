@@ -176,6 +176,24 @@ Deno.test({
     assert.ok(of("waft r").includes("run"));
   }));
 
+Deno.test("completion --install writes the script to the place of each shell", () =>
+  inFolder(async (run, home) => {
+    // The homes of the shells are chosen by variables, which `run` passes on.
+    const env = { XDG_DATA_HOME: join(home, "data"), XDG_CONFIG_HOME: join(home, "config") };
+    const places = [
+      ["bash", "data/bash-completion/completions/waft"],
+      ["zsh", "data/zsh/site-functions/_waft"],
+      ["fish", "config/fish/completions/waft.fish"],
+    ] as const;
+    for (const [shell, place] of places) {
+      const installed = await waft(["completion", shell, "--install"], home, home, env);
+      assert.equal(installed.code, 0, installed.err);
+      assert.ok(installed.err.includes(join(home, place)), installed.err);
+      assert.equal(readFileSync(join(home, place), "utf8"), (await run("completion", shell)).out);
+    }
+    assert.equal((await run("completion", "powershell", "--install")).code, 2);
+  }));
+
 Deno.test("completion: other shells accept their scripts, which name every command", () =>
   inFolder(async (run, home) => {
     for (const [shell, check] of [["zsh", ["-n"]], ["fish", ["--no-execute"]]] as const) {

@@ -31,8 +31,9 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
     .usage("<shell>")
     .argument("<shell>", "bash, zsh, fish or powershell")
     .argument("[words...]")
+    .option("--install", "Write the script to the place where the shell looks for completions of this user")
     .addHelpText("after", HELP)
-    .action(async (shell: string, words: string[]) => {
+    .action(async (shell: string, words: string[], flags: { install?: boolean }) => {
       if (shell === "exports") {
         const { exportedNames } = await import("../../ops/tools/exported_names.ts");
         // Other names cannot be one word of a shell without quotes.
@@ -44,16 +45,20 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
       if (script === undefined) {
         throw new UsageError(`there are completions for ${Object.keys(SHELLS).join(", ")}, not "${shell}"`);
       }
-      writeText(1, script(placesOf(await commandTree(rows))));
+      if (flags.install === true && shell === "powershell") {
+        throw new UsageError("PowerShell has no place for completions: waft completion powershell >> $PROFILE");
+      }
+      const text = script(placesOf(await commandTree(rows)));
+      if (flags.install !== true) return writeText(1, text);
+      const { installCompletion } = await import("../../ops/tools/install_completion.ts");
+      writeText(2, `${(await installCompletion(shell, text)).join("\n")}\n`);
     });
 }
 
 const HELP = `
 Installation:
-  bash        waft completion bash > ~/.local/share/bash-completion/completions/waft
-  zsh         waft completion zsh > a directory of $fpath, as _waft
-  fish        waft completion fish > ~/.config/fish/completions/waft.fish
-  powershell  waft completion powershell >> $PROFILE`;
+  bash, zsh, fish  waft completion <shell> --install
+  powershell       waft completion powershell >> $PROFILE`;
 
 function placesOf(nodes: readonly CommandNode[]): Place[] {
   const places: Place[] = [{

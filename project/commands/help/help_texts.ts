@@ -306,11 +306,25 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
       ["waft features --json", "print them as JSON"],
     ],
   },
+  "config": {
+    page: "configuration",
+    examples: [
+      ["waft config set features.simd off", "write a setting to waft.json"],
+      ["waft config diff", "list the settings that differ from their defaults"],
+    ],
+  },
+  "commands": {
+    page: "installing",
+    examples: [
+      ["waft commands", "list the commands with their arguments"],
+      ["waft commands --json", "print them with all options as JSON"],
+    ],
+  },
   "completion": {
     page: "installing",
     examples: [
-      ["waft completion bash > ~/.local/share/bash-completion/completions/waft", "complete words in bash"],
-      ["waft completion fish > ~/.config/fish/completions/waft.fish", "complete words in fish"],
+      ["waft completion bash --install", "complete words in bash"],
+      ["waft completion fish > ~/.config/fish/completions/waft.fish", "choose the file"],
     ],
   },
   "man": {
