@@ -19,10 +19,10 @@ import { resolvePolls } from "../link/image.ts";
 import type { Module } from "../wasm/module.ts";
 import { changeState, JOB, type OptimizeJob, type OutputText, WORD } from "./optimize_job.ts";
 import { Output } from "../parallel/output.ts";
-import { loadCompiledForm } from "../portable/late_form.ts";
+import { prepareCompiledForm } from "../portable/late_form.ts";
 
 await prepareAnalysis();
-await loadCompiledForm();
+await prepareCompiledForm(true);
 
 /** Milliseconds after which a worker no longer waits for an address: its requester is gone. */
 const PATIENCE_MS = 60_000;

@@ -19,14 +19,12 @@ const MAX_KEPT_BYTES = 1 << 26;
 /** The compiler, once it has been requested; undefined if there is none. */
 let compiler: { readonly found: PortableCompiler | undefined } | undefined;
 
-/** Must be called before {@linkcode compiledForm} where modules cannot be loaded synchronously. */
-export async function prepareCompiledForm(): Promise<void> {
-  await FORM.prepare();
-}
-
-/** Loads the form now, for threads that optimize: importing it takes Deno less time than `require`. */
-export async function loadCompiledForm(): Promise<void> {
-  await FORM.load();
+/**
+ * Must be called before {@linkcode compiledForm} where modules cannot be loaded synchronously. `isNeeded` loads the form
+ * now, for threads that optimize: importing it takes Deno less time than `require`.
+ */
+export async function prepareCompiledForm(isNeeded = false): Promise<void> {
+  await (isNeeded ? FORM.load() : FORM.prepare());
 }
 
 /** The compiler of bodies of this thread. */
