@@ -155,6 +155,15 @@ export class Finalizers<Held> {
   }
 }
 
+const REFERENCES = new WeakMap<object, Weak<object>>();
+
+/** A weak reference to `object`; the same one each time. */
+export function weakTo<T extends object>(object: T): Weak<T> {
+  let known = REFERENCES.get(object);
+  if (known === undefined) REFERENCES.set(object, known = new Registration(object, true, () => {}, undefined));
+  return known as Weak<T>;
+}
+
 /** Records that memory outside of the heap has grown by `bytes`, or shrunk: the collector counts it as garbage, too. */
 export function countBytes(bytes: number): void {
   REALM.bytes += bytes;

@@ -13,6 +13,7 @@
  * the tables of handles hold weakly. All values are strong roots as soon as there are objects.
  */
 import type { Sharer } from "../../gc/references.ts";
+import { type Weak, weakTo } from "../../host/finalizers.ts";
 import { canonicalType } from "../../wasm/subtype.ts";
 import { isRef } from "../../wasm/types.ts";
 
@@ -21,7 +22,7 @@ const MIN_EDGES = 256;
 
 export class ReferenceEdges {
   /** The holders that have edges. */
-  #holders: WeakRef<Sharer>[] = [];
+  #holders: Weak<Sharer>[] = [];
   /** The edges before the sweep in progress: what they kept alive must be alive when the sweep finds a reference. */
   #previous: (Set<object> | undefined)[] = [];
   #count = 0;
@@ -57,7 +58,9 @@ export class ReferenceEdges {
   }
 
   #enter(holder: Sharer): void {
-    if (holder.targets === undefined && holder.values === undefined) this.#holders.push(new WeakRef(holder));
+    if (holder.targets === undefined && holder.values === undefined) {
+      this.#holders.push(weakTo(holder));
+    }
   }
 
   /** Removes the edges to values, which must be strong roots. */
