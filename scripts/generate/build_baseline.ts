@@ -6,6 +6,7 @@
  */
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
+// @ts-types="./asc.d.ts"
 import asc from "assemblyscript/asc";
 import { opcodeTable } from "./baseline_opcodes.ts";
 import { constantsText } from "./baseline_constants.ts";

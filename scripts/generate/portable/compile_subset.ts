@@ -7,6 +7,7 @@ import { posix } from "node:path";
 import { fileURLToPath } from "node:url";
 // Fills the columns of instructions, which the subset copies.
 import "../../../engine/backend_x64/all_rows.ts";
+// @ts-types="../asc.d.ts"
 import asc, { libraryFiles } from "assemblyscript/asc";
 import ts from "typescript";
 import { constantValues } from "./constant_values.ts";
