@@ -315,54 +315,54 @@ class WindowsCalls {
     this.#machine = machine;
     this.#scratch = machine.view(machine.scratch, AT_INFO + INFO_BYTES);
     this.#rows = {
-      read: ([fd, at, bytes]) => this.#transfer("Read", fd!, [[Number(at), Number(bytes)]]),
-      write: ([fd, at, bytes]) => this.#transfer("Write", fd!, [[Number(at), Number(bytes)]]),
+      read: ([fd, at, bytes]) => this.#transfer("Read", fd, [[Number(at), Number(bytes)]]),
+      write: ([fd, at, bytes]) => this.#transfer("Write", fd, [[Number(at), Number(bytes)]]),
       close: ([fd]) => this.#close(Number(fd)),
-      lseek: ([fd, offset, whence]) => this.#seek(fd!, BigInt(offset!), Number(whence)),
-      pread64: ([fd, at, bytes, offset]) => this.#transfer("Read", fd!, [[Number(at), Number(bytes)]], BigInt(offset!)),
+      lseek: ([fd, offset, whence]) => this.#seek(fd, BigInt(offset), Number(whence)),
+      pread64: ([fd, at, bytes, offset]) => this.#transfer("Read", fd, [[Number(at), Number(bytes)]], BigInt(offset)),
       pwrite64: ([fd, at, bytes, offset]) =>
-        this.#transfer("Write", fd!, [[Number(at), Number(bytes)]], BigInt(offset!)),
-      readv: ([fd, at, count]) => this.#transfer("Read", fd!, this.#vectors(at!, count!)),
-      writev: ([fd, at, count]) => this.#transfer("Write", fd!, this.#vectors(at!, count!)),
-      preadv2: ([fd, at, count]) => this.#transferNow("Read", fd!, this.#vectors(at!, count!)),
-      pwritev2: ([fd, at, count]) => this.#transferNow("Write", fd!, this.#vectors(at!, count!)),
-      preadv: ([fd, at, count, offset]) => this.#transfer("Read", fd!, this.#vectors(at!, count!), BigInt(offset!)),
-      pwritev: ([fd, at, count, offset]) => this.#transfer("Write", fd!, this.#vectors(at!, count!), BigInt(offset!)),
+        this.#transfer("Write", fd, [[Number(at), Number(bytes)]], BigInt(offset)),
+      readv: ([fd, at, count]) => this.#transfer("Read", fd, this.#vectors(at, count)),
+      writev: ([fd, at, count]) => this.#transfer("Write", fd, this.#vectors(at, count)),
+      preadv2: ([fd, at, count]) => this.#transferNow("Read", fd, this.#vectors(at, count)),
+      pwritev2: ([fd, at, count]) => this.#transferNow("Write", fd, this.#vectors(at, count)),
+      preadv: ([fd, at, count, offset]) => this.#transfer("Read", fd, this.#vectors(at, count), BigInt(offset)),
+      pwritev: ([fd, at, count, offset]) => this.#transfer("Write", fd, this.#vectors(at, count), BigInt(offset)),
       sched_yield: () => {
         machine.call("SwitchToThread");
         return 0;
       },
-      shutdown: ([fd]) => this.#noSocket(fd!),
-      sendto: ([fd]) => this.#noSocket(fd!),
-      recvfrom: ([fd]) => this.#noSocket(fd!),
-      accept4: ([fd]) => this.#noSocket(fd!),
-      fcntl: ([fd, command, flags]) => this.#setFlags(fd!, Number(command), Number(flags)),
-      fsync: ([fd]) => this.#flush(fd!),
-      fdatasync: ([fd]) => this.#flush(fd!),
-      ftruncate: ([fd, size]) => this.#withOpened(fd!, ({ handle }) => this.#setEnd(handle, BigInt(size!))),
-      fadvise64: ([fd]) => this.#withOpened(fd!, () => 0), // advice without a counterpart
-      fallocate: ([fd, , offset, length]) => this.#allocate(fd!, BigInt(offset!), BigInt(length!)),
-      getdents64: ([fd, at, bytes]) => this.#readDirectory(fd!, Number(at), Number(bytes)),
+      shutdown: ([fd]) => this.#noSocket(fd),
+      sendto: ([fd]) => this.#noSocket(fd),
+      recvfrom: ([fd]) => this.#noSocket(fd),
+      accept4: ([fd]) => this.#noSocket(fd),
+      fcntl: ([fd, command, flags]) => this.#setFlags(fd, Number(command), Number(flags)),
+      fsync: ([fd]) => this.#flush(fd),
+      fdatasync: ([fd]) => this.#flush(fd),
+      ftruncate: ([fd, size]) => this.#withOpened(fd, ({ handle }) => this.#setEnd(handle, BigInt(size))),
+      fadvise64: ([fd]) => this.#withOpened(fd, () => 0), // advice without a counterpart
+      fallocate: ([fd, , offset, length]) => this.#allocate(fd, BigInt(offset), BigInt(length)),
+      getdents64: ([fd, at, bytes]) => this.#readDirectory(fd, Number(at), Number(bytes)),
       clock_gettime: ([clock, at]) => this.#time(Number(clock), Number(at)),
       clock_getres: ([clock, at]) => this.#resolution(Number(clock), Number(at)),
-      openat: ([fd, path, flags]) => this.#open(Number(fd), this.#text(path!), Number(flags)),
-      mkdirat: ([fd, path]) => this.#makeDirectory(Number(fd), this.#text(path!)),
-      unlinkat: ([fd, path, flags]) => this.#remove(Number(fd), this.#text(path!), Number(flags)),
+      openat: ([fd, path, flags]) => this.#open(Number(fd), this.#text(path), Number(flags)),
+      mkdirat: ([fd, path]) => this.#makeDirectory(Number(fd), this.#text(path)),
+      unlinkat: ([fd, path, flags]) => this.#remove(Number(fd), this.#text(path), Number(flags)),
       renameat2: ([from, path, to, target, flags]) =>
         Number(flags) !== 0
           ? E.INVAL
-          : this.#move(INFO.RENAME_EX, Number(from), this.#text(path!), Number(to), this.#text(target!)),
+          : this.#move(INFO.RENAME_EX, Number(from), this.#text(path), Number(to), this.#text(target)),
       linkat: ([from, path, to, target]) =>
-        this.#move(INFO.LINK, Number(from), this.#text(path!), Number(to), this.#text(target!)),
+        this.#move(INFO.LINK, Number(from), this.#text(path), Number(to), this.#text(target)),
       symlinkat: () => E.PERM,
-      readlinkat: ([fd, path, at, bytes]) => this.#readLink(Number(fd), this.#text(path!), Number(at), Number(bytes)),
+      readlinkat: ([fd, path, at, bytes]) => this.#readLink(Number(fd), this.#text(path), Number(at), Number(bytes)),
       ppoll: ([at, count, time]) => this.#poll(Number(at), Number(count), Number(time)),
-      utimensat: ([fd, path, times]) => this.#setTimes(Number(fd), path!, Number(times)),
+      utimensat: ([fd, path, times]) => this.#setTimes(Number(fd), path, Number(times)),
       getrandom: ([at, bytes]) => {
-        machine.call("ProcessPrng", at!, bytes!);
+        machine.call("ProcessPrng", at, bytes);
         return Number(bytes);
       },
-      statx: ([fd, path, flags, , at]) => this.#status(Number(fd), this.#text(path!), Number(flags), Number(at)),
+      statx: ([fd, path, flags, , at]) => this.#status(Number(fd), this.#text(path), Number(flags), Number(at)),
     };
   }
 
