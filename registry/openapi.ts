@@ -145,7 +145,7 @@ export function openapiPage(operations: readonly Operation[]): string {
       lines.push("");
     }
     if (o.body !== undefined) {
-      const shape = o.body.schema === undefined ? o.body.type! : `${o.body.schema}, as JSON`;
+      const shape = o.body.schema === undefined ? o.body.type : `${o.body.schema}, as JSON`;
       lines.push(`Body: \`${shape}\`${o.body.optional === true ? ", may be absent" : ""}.`, "");
     }
     const good = Object.entries(o.answers).map(([s, a]) => a === null ? s : `${s} (\`${a}\`)`);

@@ -496,7 +496,7 @@ class Builder {
   #component({ home, func }: Extract<Need, { kind: "func" }>): string {
     const name = funcId(func);
     if (home.key === undefined) return this.#instances.get(name)!;
-    const instance = this.#instances.get(home.key)!;
+    const instance = this.#instances.get(home.key);
     const text = `${instance} ${quoted(name)}`;
     return this.#define("f", text, (id) => `(alias export ${text} (func ${id}))`);
   }

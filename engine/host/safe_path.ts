@@ -81,7 +81,7 @@ export function replaceableBy(path: string): { readonly path: string; readonly r
   const names = (path.startsWith("/") ? path : `${currentDirectory()}/${path}`).split("/");
   let at = "";
   for (let links = 0; names.length > 0;) {
-    const name = names.shift()!;
+    const name = names.shift();
     if (name === "..") at = at.slice(0, Math.max(at.lastIndexOf("/"), 0));
     if (name === "." || name === "..") continue;
     const next = name === "" ? at || "/" : `${at}/${name}`;

@@ -110,7 +110,7 @@ function agree<T>(a: { readonly [id: string]: T }, b: { readonly [id: string]: T
   for (const id of new Set([...Object.keys(a), ...Object.keys(b)])) {
     const [x, y] = [a[id], b[id]];
     if (x !== undefined && y !== undefined && jcs(x) !== jcs(y)) continue;
-    both[id] = (x ?? y)!;
+    both[id] = x ?? y;
   }
   return both;
 }

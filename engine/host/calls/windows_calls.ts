@@ -320,8 +320,7 @@ class WindowsCalls {
       close: ([fd]) => this.#close(Number(fd)),
       lseek: ([fd, offset, whence]) => this.#seek(fd, BigInt(offset), Number(whence)),
       pread64: ([fd, at, bytes, offset]) => this.#transfer("Read", fd, [[Number(at), Number(bytes)]], BigInt(offset)),
-      pwrite64: ([fd, at, bytes, offset]) =>
-        this.#transfer("Write", fd, [[Number(at), Number(bytes)]], BigInt(offset)),
+      pwrite64: ([fd, at, bytes, offset]) => this.#transfer("Write", fd, [[Number(at), Number(bytes)]], BigInt(offset)),
       readv: ([fd, at, count]) => this.#transfer("Read", fd, this.#vectors(at, count)),
       writev: ([fd, at, count]) => this.#transfer("Write", fd, this.#vectors(at, count)),
       preadv2: ([fd, at, count]) => this.#transferNow("Read", fd, this.#vectors(at, count)),
