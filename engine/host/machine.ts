@@ -20,6 +20,11 @@ export function thisMachine(): SupportedMachine {
   return supportedMachine({ os, arch, bigEndian: isBigEndian(), libc: os === "linux" ? libcOf(execPath) : undefined });
 }
 
+/** Whether servers of this JavaScript runtime can listen on a descriptor that the process has inherited. */
+export function listensOnDescriptors(): boolean {
+  return !("Bun" in globalThis);
+}
+
 /** Waft's support for a machine. */
 export interface MachineSupport {
   /** `untested`: the engine should run, but has not been run there by its authors. */

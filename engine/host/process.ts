@@ -38,8 +38,7 @@ export function environmentVariable(name: string): string | undefined {
 
 /** All variables of the environment. */
 export function environment(): Record<string, string> {
-  if (own !== undefined) return own.env.toObject();
-  return Object.fromEntries(Object.entries(process.env).map(([name, value]) => [name, value ?? ""]));
+  return own === undefined ? { ...process.env as Record<string, string> } : own.env.toObject();
 }
 
 /** The current directory. */
@@ -53,11 +52,6 @@ export function programArguments(): string[] {
   const [, program, ...words] = process.argv;
   // The workers that node:cluster starts from a single executable of Bun get the program's path once more.
   return isSingleExecutable() && words[0] === program ? words.slice(1) : words;
-}
-
-/** Whether servers of this JavaScript runtime can listen on a descriptor that the process has inherited. */
-export function listensOnDescriptors(): boolean {
-  return !("Bun" in globalThis);
 }
 
 /** Whether this program is a single executable, which contains its modules and the JavaScript runtime. */

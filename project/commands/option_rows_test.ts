@@ -83,7 +83,7 @@ Deno.test("everything else is left to commander", () => {
 
 Deno.test("every row has a form that both readers know", () => {
   for (const { flags, repeatable } of RUN_OPTION_ROWS) {
-    assert.match(flags, /^--[a-z]+(-[a-z]+)*( <[^<>]+>)?$/);
+    assert.match(flags, /^--[a-z]+[0-9]?(-[a-z]+)*( <[^<>]+>)?$/);
     if (repeatable === true) assert.match(flags, /</);
   }
 });

@@ -1,4 +1,4 @@
-/** `waft run --argv0`, `--inherit-env` and `--watch`. */
+/** `waft run --argv0`, `--inherit-env`, `--watch`, and the options that grant drafts of WASI. */
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { mkdtempSync, writeFileSync } from "node:fs";
@@ -79,6 +79,21 @@ Deno.test({
     await until(() => out === "1\n3\n");
     if (child.pid !== undefined) process.kill(child.pid, "SIGTERM");
     assert.equal(await ended, 130);
+  });
+});
+
+Deno.test("options grant a component drafts of WASI, and refuse modules", async () => {
+  const drafts = fileURLToPath(new URL("../component/fixtures/drafts.wat", import.meta.url));
+  await inHome(async (home) => {
+    const grants = ["--config-var", "name=Ada", "--keyvalue", "--logging"];
+    const run = await waft(["run", ...grants, "--invoke", "show()", drafts], home, home);
+    assert.deepEqual(run, { code: 0, out: '"Ada"\n', err: "warn test: Ada\n" });
+    writeFileSync(join(home, "inputs.wat"), INPUTS);
+    const refused = await waft(["run", "--keyvalue", "--invoke", "name", "inputs.wat"], home, home);
+    assert.equal(refused.code, 2);
+    assert.match(refused.err, /are for components/);
+    const wrong = await waft(["run", "--config-var", "name", drafts], home, home);
+    assert.deepEqual([wrong.code, /--config-var takes NAME=VALUE/.test(wrong.err)], [2, true]);
   });
 });
 

@@ -28,7 +28,8 @@ export function plainRun(words: readonly string[]): PlainRun | undefined {
   if (read === undefined) return undefined;
   const flags = read.flags as unknown as RunFlags;
   if (
-    flags.watch === true || flags.coredump !== undefined || flags.record !== undefined || flags.perfMap === true ||
+    flags.watch === true || flags.keyvalue === true || flags.logging === true || flags.configVar.length > 0 ||
+    flags.coredump !== undefined || flags.record !== undefined || flags.perfMap === true ||
     flags.explainCompile === true ||
     flags.parallel !== undefined || flags.unknownImports !== undefined || flags.net.length + flags.listen.length > 0
   ) {

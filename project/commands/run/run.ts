@@ -18,6 +18,7 @@ import { absolutePath } from "../../base/system_path.ts";
 import { controlledEngine, runContext, withLimitNames } from "./control_flags.ts";
 import { addOptions } from "../option_rows.ts";
 import { programFile } from "./program_file.ts";
+import { draftOptions } from "./draft_flags.ts";
 import { projectGuest } from "./project_guest.ts";
 import { projectPlugins } from "../project/project_plugins.ts";
 import { networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
@@ -71,6 +72,7 @@ export function addCommand(program: Command): void {
     if (unknownImports !== undefined && unknownImports !== "trap") {
       throw new UsageError(`--unknown-imports takes trap, not "${unknownImports}"`);
     }
+    const drafts = draftOptions(flags);
     const failed = await coredumpOf(file, flags.coredump);
     const record = await recordingOf(flags.record);
     const progress = await compileProgress();
@@ -90,6 +92,7 @@ export function addCommand(program: Command): void {
       ...(flags.argv0 === undefined ? {} : { argv0: flags.argv0 }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
+      ...(drafts === undefined ? {} : { drafts }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
       progress: progress.start,
       ...guest,

@@ -17,6 +17,9 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   inheritEnv?: boolean;
   argv0?: string;
   watch?: boolean;
+  configVar: string[];
+  keyvalue?: boolean;
+  logging?: boolean;
   net: string[];
   listen: string[];
   project?: string;
@@ -58,8 +61,19 @@ export const PROJECT_OPTION_ROWS: readonly OptionRow[] = [
 /** The option that gives a guest the environment of the command. */
 export const INHERIT_ENV_OPTION_ROW: OptionRow = {
   flags: "--inherit-env",
-  description: "Give the guest all environment variables of this process; --env replaces some of them",
+  description: "Give the guest all variables of this process; --env replaces some",
 };
+
+/** The options that grant draft interfaces of WASI to components. */
+export const DRAFT_OPTION_ROWS: readonly OptionRow[] = [
+  {
+    flags: "--config-var <name=value>",
+    description: "Give a component a value of wasi:config (repeatable)",
+    repeatable: true,
+  },
+  { flags: "--keyvalue", description: "Give a component a store in memory (wasi:keyvalue)" },
+  { flags: "--logging", description: "Log a component to standard error (wasi:logging)" },
+];
 
 /** The options. */
 export const RUN_OPTION_ROWS: readonly OptionRow[] = [
@@ -71,9 +85,10 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
     repeatable: true,
   },
   INHERIT_ENV_OPTION_ROW,
-  { flags: "--argv0 <name>", description: "The name of the program that the guest sees (default: that of the file)" },
-  { flags: "--watch", description: "Run the file again whenever it changes, until Ctrl-C" },
+  { flags: "--argv0 <name>", description: "The program's name that the guest sees (default: the file's)" },
+  { flags: "--watch", description: "Run the file again when it changes" },
   ...NETWORK_OPTION_ROWS,
+  ...DRAFT_OPTION_ROWS,
   ...PROJECT_OPTION_ROWS,
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
   { flags: "--unknown-imports <what>", description: "trap: calls of unknown imported functions trap" },
@@ -107,10 +122,9 @@ export function guestGrants(flags: { dir: string[]; env: string[]; inheritEnv?: 
   preopens: { host: string; guest: string }[];
   env: [string, string][];
 } {
-  const env = flags.env.map(parseEnv);
-  const inherited = flags.inheritEnv === true ? Object.entries(environment()) : [];
-  const isGiven = (name: string) => env.some(([given]) => given === name);
-  return { preopens: flags.dir.map(parseDir), env: [...inherited.filter(([name]) => !isGiven(name)), ...env] };
+  const given = flags.env.map((text) => parseVariable("--env", text));
+  const env = flags.inheritEnv === true ? [...new Map([...Object.entries(environment()), ...given])] : given;
+  return { preopens: flags.dir.map(parseDir), env };
 }
 
 /** The grants of the network. Their user parses them and reports mistakes. */
@@ -129,8 +143,9 @@ function parseDir(text: string): { host: string; guest: string } {
   return { host, guest };
 }
 
-function parseEnv(text: string): [string, string] {
+/** Parses `NAME=VALUE`. Throws UsageError. */
+export function parseVariable(flag: string, text: string): [string, string] {
   const at = text.indexOf("=");
-  if (at < 1) throw new UsageError(`--env takes NAME=VALUE, not "${text}"`);
+  if (at < 1) throw new UsageError(`${flag} takes NAME=VALUE, not "${text}"`);
   return [text.slice(0, at), text.slice(at + 1)];
 }

@@ -18,8 +18,15 @@ import { CONTROL_OPTION_ROWS, type ControlFlags, controlledEngine, milliseconds,
 import { ENGINE_OPTION_ROWS, type EngineFlags } from "../settings/engine_options.ts";
 import { addOptions, type OptionRow } from "../option_rows.ts";
 import { isReference, programFile } from "./program_file.ts";
+import { draftOptions } from "./draft_flags.ts";
 import { projectGuest } from "./project_guest.ts";
-import { INHERIT_ENV_OPTION_ROW, NETWORK_OPTION_ROWS, networkOptions, PROJECT_OPTION_ROWS } from "./run_flags.ts";
+import {
+  DRAFT_OPTION_ROWS,
+  INHERIT_ENV_OPTION_ROW,
+  NETWORK_OPTION_ROWS,
+  networkOptions,
+  PROJECT_OPTION_ROWS,
+} from "./run_flags.ts";
 import { commonLog, jsonLog, type ServeLog, textLog } from "./serve_log.ts";
 
 const late = lateImports(import.meta.url);
@@ -45,6 +52,9 @@ interface ServeFlags extends EngineFlags, ControlFlags {
   dir: string[];
   env: string[];
   inheritEnv?: boolean;
+  configVar: string[];
+  keyvalue?: boolean;
+  logging?: boolean;
   net: string[];
   project?: string;
   bare?: boolean;
@@ -92,6 +102,7 @@ const OPTION_ROWS: readonly OptionRow[] = [
   },
   INHERIT_ENV_OPTION_ROW,
   NETWORK_OPTION_ROWS[0],
+  ...DRAFT_OPTION_ROWS,
   ...PROJECT_OPTION_ROWS,
   { flags: "--no-cache", description: "Recompile; neither read nor write the cache of compiled modules" },
   ...ENGINE_OPTION_ROWS,
@@ -262,6 +273,7 @@ async function startServing(
   const { engine, ...guest } = await projectGuest(flags);
   const { serveComponent: start } = await serveComponent();
   const { file, name } = await programFile(word);
+  const drafts = draftOptions(flags);
   return await atAddress(address, () =>
     start(file, {
       engine: {
@@ -274,6 +286,7 @@ async function startServing(
       network: networkOptions({ net: flags.net, listen: [] }),
       ...guest,
       ...(name === undefined ? {} : { argv0: name }),
+      ...(drafts === undefined ? {} : { drafts }),
       ...(tls === undefined ? {} : { tls }),
       onRequest,
       onCertificate: (error) => log("certificate", { ok: error === undefined, error }),

@@ -69,7 +69,8 @@ export async function runModule(
 }
 
 /** Throws UsageError for options that a module cannot have. */
-function refuseOptions({ isArtifact }: ModuleSource, { network, record, project }: RunOptions): void {
+function refuseOptions({ isArtifact }: ModuleSource, { network, drafts, record, project }: RunOptions): void {
+  if (drafts !== undefined) throw new UsageError("--config-var, --keyvalue and --logging are for components");
   if (network !== undefined) throw new UsageError("--net and --listen are for components; modules have no sockets");
   if (record !== undefined && project !== undefined) {
     throw new UsageError("--record is for programs without plugins; --bare runs the program without the project's");

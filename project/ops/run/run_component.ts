@@ -6,6 +6,7 @@
 import { Buffer } from "node:buffer";
 import { ComponentError } from "@waft/component/internal/abi/traps";
 import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
+import { draftInterfaces } from "@waft/component/internal/wasi/drafts";
 import { ComponentWasi, type ComponentWasiOptions } from "@waft/component/wasi";
 import type { ComponentImports } from "@waft/component/internal/link/host_imports";
 import { type Context, type Engine, NewEngine } from "@waft/engine";
@@ -45,8 +46,9 @@ export async function runComponent(
     const http = await httpImports(wasi, bytes);
     const allowed = narrowedInterfaces(wasi.imports, wasiGroups);
     const interfaces = search?.watchInterfaces(allowed) ?? allowed;
+    const drafts = options.drafts === undefined ? {} : draftInterfaces(options.drafts);
     const instantiate = (limits: Context, provided: ComponentImports): ComponentInstance =>
-      component.instantiate(limits, { ...provided, ...interfaces, ...http });
+      component.instantiate(limits, { ...provided, ...interfaces, ...http, ...drafts });
     if (project === undefined) {
       const instance = inFile(file, () => instantiate(context, {}));
       return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);

@@ -83,7 +83,7 @@ export async function runExtism(
 }
 
 /** Throws UsageError for options that a plugin cannot have. */
-function refuseOptions({ context, network, record, project, unknownImports }: RunOptions): void {
+function refuseOptions({ context, network, drafts, record, project, unknownImports }: RunOptions): void {
   const refused: readonly (readonly [boolean, string])[] = [
     [context.fuel !== undefined, "--fuel"],
     [context.processorTime !== undefined, "--processor-time"],
@@ -93,6 +93,7 @@ function refuseOptions({ context, network, record, project, unknownImports }: Ru
   ];
   const option = refused.find(([isGiven]) => isGiven)?.[1];
   if (option !== undefined) throw new UsageError(`${option} is not for plugins of Extism`);
+  if (drafts !== undefined) throw new UsageError("--config-var, --keyvalue and --logging are for components");
   if (project !== undefined) {
     throw new UsageError("a plugin of Extism cannot use the project's plugins; --bare runs it without them");
   }

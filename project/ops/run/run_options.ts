@@ -4,6 +4,7 @@
  */
 import type { Engine, EngineOptions, Module } from "@waft/engine";
 import type { NetworkOptions } from "@waft/component/wasi";
+import type { DraftOptions } from "@waft/component/internal/wasi/drafts";
 import type { LoadedProject } from "../../plugins/load.ts";
 import type { GuestInputs, ImportStubs, PlannedCall } from "./run_module.ts";
 
@@ -13,6 +14,8 @@ export interface RunOptions extends GuestInputs {
   readonly invoke?: string;
   /** The part of the network that a component reaches; modules reach none. */
   readonly network?: NetworkOptions;
+  /** The draft interfaces of WASI that a component gets; modules get none. */
+  readonly drafts?: DraftOptions;
   /** Treatment of unsatisfied imports: stub them with functions that trap, or refuse the run. */
   readonly unknownImports?: "trap" | "refuse";
   /** Run artifacts, too: machine code that was compiled before. */

@@ -18,6 +18,7 @@ import {
   type ServerLoad,
 } from "@waft/component/internal/http/server";
 import { TraceContext } from "@waft/component/internal/http/trace";
+import { draftInterfaces, type DraftOptions } from "@waft/component/internal/wasi/drafts";
 import { ComponentWasi, type NetworkOptions } from "@waft/component/wasi";
 import { FileFailure } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
@@ -38,6 +39,8 @@ export interface ServeOptions {
   /** The limits of one request. */
   readonly context: () => Context;
   readonly network: NetworkOptions;
+  /** The draft interfaces of WASI that the component gets. */
+  readonly drafts?: DraftOptions;
   readonly preopens: readonly { host: string; guest: string }[];
   readonly env: readonly (readonly [string, string])[];
   /** The groups of WASI that the project allows its guests; undefined: all, or there is no project. */
@@ -84,7 +87,11 @@ export async function serveComponent(file: string, options: ServeOptions): Promi
   const pool = component.pool({
     size: limits.concurrent,
     context: { deadline: INSTANTIATION_MS, budget },
-    imports: { ...narrowedInterfaces(wasi.imports, wasiGroups), ...httpInterfaces(wasi, traces) },
+    imports: {
+      ...narrowedInterfaces(wasi.imports, wasiGroups),
+      ...httpInterfaces(wasi, traces),
+      ...draftInterfaces(options.drafts ?? {}),
+    },
   });
   const close = () => {
     pool.close();

@@ -5,7 +5,7 @@
  */
 import { spawn } from "node:child_process";
 import process from "node:process";
-import { listensOnDescriptors } from "@waft/engine/internal/host/process";
+import { listensOnDescriptors } from "@waft/engine/internal/host/machine";
 
 /** The descriptor of the first socket that systemd passes. */
 const FIRST_DESCRIPTOR = 3;
