@@ -20,8 +20,8 @@ const MAX_KEPT_BYTES = 1 << 26;
 let compiler: { readonly found: PortableCompiler | undefined } | undefined;
 
 /**
- * Must be called before {@linkcode compiledForm} where modules cannot be loaded synchronously. `isNeeded` loads the form
- * now, for threads that optimize: importing it takes Deno less time than `require`.
+ * Must be called before {@linkcode compiledForm} where modules cannot be loaded synchronously. `isNeeded` loads the
+ * form now, for threads that optimize: importing it takes Deno less time than `require`.
  */
 export async function prepareCompiledForm(isNeeded = false): Promise<void> {
   await (isNeeded ? FORM.load() : FORM.prepare());
