@@ -30,6 +30,13 @@ const HOLDER = `(module (memory 16) (table $values 8 externref) (global $last (m
     (global.set $last (local.get 1)) (table.set $values (local.get $at) (local.get 1))))`;
 
 const holder = NewEngine().compile(HOLDER);
+const importer = new WebAssembly.Module(
+  new Uint8Array(
+    NewEngine().parse(`(module (import "h" "table" (table 4 funcref)) (import "h" "memory" (memory 16 64))
+      (import "h" "base" (global (mut externref))) (elem (i32.const 0) $run)
+      (func $run (export "run") (result i32) (memory.size)))`).bytes,
+  ),
+);
 const binary = new Uint8Array(NewEngine().parse(TEXT).bytes);
 const module = NewEngine().compile(TEXT);
 
@@ -40,6 +47,15 @@ const USES: Readonly<Record<string, () => void>> = {
   "holding values of the host": () => {
     const { hold } = holder.instantiate().exports as unknown as Exports;
     for (let at = 0; at < 8; at++) hold(at, {});
+  },
+  "importing objects of the host": () => {
+    const table = new WebAssembly.Table({ initial: 4, element: "anyfunc" });
+    // The declarations lack the type externref.
+    const base = new WebAssembly.Global({ value: "externref" as "i32", mutable: true }, {});
+    const memory = new WebAssembly.Memory({ initial: 16, maximum: 64 });
+    const { exports } = new WebAssembly.Instance(importer, { h: { table, base, memory } });
+    assert.equal((exports as unknown as Exports)["run"](), 16);
+    assert.equal(table.get(0), exports["run"]);
   },
   "looked at": () => {
     const { exports } = module.instantiate();

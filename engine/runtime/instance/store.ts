@@ -11,7 +11,7 @@ import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
 import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { currentHost } from "../../host/current.ts";
-import { setBusy, type Weak } from "../../host/finalizers.ts";
+import { setBusy, type Weak, weakTo } from "../../host/finalizers.ts";
 import type { CodeImage } from "../../link/image.ts";
 import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
 import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
@@ -86,7 +86,7 @@ export class Store implements ReferenceBoundary {
     sweep: () => this.#sweepAll(),
   });
   /** Tables and globals created by the host: roots that may belong to no instance. */
-  readonly #hostObjects: WeakRef<Table | Global>[] = [];
+  readonly #hostObjects: Weak<Table | Global>[] = [];
 
   constructor(code: ProcessCode, intrinsics: StoreIntrinsics) {
     const moduleAt = (address: number) => this.moduleAt(address);
@@ -402,7 +402,7 @@ export class Store implements ReferenceBoundary {
 
   /** Makes a table or global of the host a root. */
   addHostObject(object: Table | Global): void {
-    this.#hostObjects.push(new WeakRef(object));
+    this.#hostObjects.push(weakTo(object));
   }
 
   /**
