@@ -60,6 +60,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
     "untested",
     "it needs a shell of POSIX",
   ],
+  ["tests/cli_project/oci_test.ts", "a credential helper is asked for", "untested", "the helper is a script of POSIX"],
   ["tests/cli_project/profile_test.ts", "", "absent", SAMPLES],
   ["tests/cli_project/run_inputs_test.ts", "waft run --watch", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "waft serve answers requests", "untested", SIGNALS],
