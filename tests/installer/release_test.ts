@@ -246,6 +246,7 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/compile/body_compiler_x64",
       "engine/compile/module_analysis",
       "engine/compile/verify_module",
+      "engine/host/systems/native_references",
       "engine/parallel/worker",
       "engine/portable/portable_form",
       "engine/script/script_thread",
