@@ -51,10 +51,10 @@ function placeSources(project: string, paths: string[]): void {
   }
 }
 
-/** The TypeScript files below a folder of this tree. */
+/** The TypeScript files below a folder of this tree, without those that only declare types. */
 export function sourcesIn(path: string): string[] {
   return readdirSync(join(ROOT, path), { recursive: true }).map((name) => join(path, String(name)))
-    .filter((name) => name.endsWith(".ts"));
+    .filter((name) => name.endsWith(".ts") && !name.endsWith(".d.ts"));
 }
 
 /** Modules of the engine that tests and tools import, or locate by URL: a package under test has them as files. */
