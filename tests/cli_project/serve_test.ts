@@ -169,7 +169,8 @@ Deno.test({
 
 Deno.test({
   name: "waft serve --workers replaces workers that are killed, all of them on SIGHUP, and counts every request",
-  ignore: LACKS_POSIX_FILES,
+  // On Bun, the kernel gives connections to workers that end (docs/serve.md).
+  ignore: LACKS_POSIX_FILES || "Bun" in globalThis,
 }, async () => {
   await inHome(async (home) => {
     writeFileSync(join(home, "http.wat"), readFileSync(HTTP));
@@ -244,8 +245,12 @@ Deno.test({
     await served.until(() => served.err.includes("not replaced: "));
     assert.equal((await getSecurely(port, "/")).name, "one.example");
     copyFileSync(fixture("tls_two.pem"), pem);
-    await served.until(() => served.err.includes("The certificate is replaced"));
-    assert.equal((await getSecurely(port, "/")).name, "two.example");
+    // Bun cannot replace it (docs/serve.md).
+    const [said, name] = "Bun" in globalThis
+      ? ["cannot replace the certificate", "one.example"]
+      : ["The certificate is replaced", "two.example"];
+    await served.until(() => served.err.includes(said));
+    assert.equal((await getSecurely(port, "/")).name, name);
     served.signal("SIGTERM");
     assert.equal(await served.ended, 0);
     silent.destroy();
