@@ -5,8 +5,8 @@
  * Functions are compiled callees first, so that a direct call knows which registers its callee writes. Threads may
  * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
  *
- * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it, and so is what it must
- * know of a module (module_analysis.ts); on hosts that cannot load them then, when this module is imported.
+ * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it, and so is the analysis
+ * of modules (module_analysis.ts); on hosts that cannot load them then, when this module is imported.
  */
 import { now } from "../host/clocks.ts";
 import { compileBodies } from "../baseline/compile_bodies.ts";

@@ -4,7 +4,7 @@
  * import included, which is written back in place.
  *
  * Invariant: nothing that JavaScript or another instance may know becomes invalid. Memories and tables keep their
- * length, and buffers stay attached: what was added since the checkpoint is zero or null afterwards.
+ * length, and buffers stay attached; pages and elements added since the checkpoint are zeros and nulls afterwards.
  */
 import { isNullable, isRef } from "../../wasm/types.ts";
 import type { Memory } from "../memory/memory.ts";

@@ -211,7 +211,7 @@ export class TypedValues {
     const pointee = () => ({ ...element(0), name: "*" });
     const isReference = nameOf(type)?.startsWith("&") === true;
     if (isReference && core !== undefined && AGGREGATES.has(core.tag)) {
-      // A reference of Rust is used like what it refers to.
+      // A reference of Rust is shown as its referent.
       return { ...common, element, target: pointee, ...this.#aggregate(unit, core, address) };
     }
     return { ...common, text, element, target: pointee, parts: () => [pointee()] };
