@@ -23,7 +23,7 @@ Deno.test("a component reads its configuration, logs, and stores values", () => 
   assert.deepEqual(messages, [["warn", "test", "Ada ä"]]);
 });
 
-Deno.test("a component lacks the interfaces that nobody has granted", () => {
+Deno.test("interfaces that were not granted cannot be linked", () => {
   for (
     const [options, missing] of [
       [{}, /wasi:config[^]*wasi:logging[^]*wasi:keyvalue/],

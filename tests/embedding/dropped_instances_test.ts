@@ -215,7 +215,7 @@ for (const [name, survivor] of Object.entries(SURVIVORS)) {
   });
 }
 
-Deno.test("a call in progress keeps its instance, whose memory nobody takes meanwhile", () => {
+Deno.test("the memory of an instance is not released while one of its calls is in progress", () => {
   if (!looksNow()) return;
   let instance: Instance | undefined;
   const wait = () => {

@@ -1,6 +1,6 @@
 /**
- * Writes completions to the place where a shell looks for those of a user. In: the shell and its script. Out: the file,
- * and lines that say what has been done and what remains to do.
+ * Writes completions to the directory where a shell looks for those of a user. In: the shell and its script. Out: the
+ * file, and a message with its path and the steps that are left to the user.
  */
 import { dirname } from "node:path";
 import { environmentVariable } from "@waft/engine/internal/host/process";

@@ -207,7 +207,7 @@ export function parseJson(bytes: Uint8Array, what: string): unknown {
 
 /** Reads a body of at most `maxBytes`. */
 async function readBody(response: Response, maxBytes: number, what: string): Promise<Uint8Array<ArrayBuffer>> {
-  // The answer to HEAD has the length of what it leaves out.
+  // The response to HEAD has the content-length of the body that GET would return, and no body.
   if (response.body === null) return new Uint8Array();
   const tooLarge = () => new Error(`the ${what} has more than ${maxBytes} bytes`);
   if (Number(response.headers.get("content-length") ?? 0) > maxBytes) {
