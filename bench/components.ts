@@ -5,17 +5,17 @@
  * status.
  */
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { Agent, request } from "node:http";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../component/mod.ts";
 import { componentToBinary } from "../component/text/parse_component.ts";
+import { load } from "./http_load.ts";
 import { fetchJco, JCO, JCO_CACHE as CACHE } from "./jco_package.ts";
 import { oneOf, readTaskLine } from "../scripts/task_options.ts";
-import { median, processorTimes } from "./measure.ts";
+import { median, processorTimeBelow } from "./measure.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
 const JCO_COMMAND = join(JCO, "dist", "jco.js");
@@ -214,36 +214,6 @@ function measureCold(): void {
   print(`cold start of ${(bytes.length / 1e6).toFixed(1)} MB`, "ms", a, b);
 }
 
-/** Milliseconds per request, of `count` requests over `connections` connections; each must be answered with 201. */
-async function load(port: number, count: number, connections: number): Promise<{ each: number; p99: number }> {
-  const agent = new Agent({ keepAlive: true, maxSockets: connections });
-  const times: number[] = [];
-  let left = count;
-  const one = () =>
-    new Promise<void>((resolve, reject) => {
-      const begun = performance.now();
-      const sent = request({ host: "127.0.0.1", port, path: "/abc", agent }, (message) => {
-        if (message.statusCode !== 201) reject(new Error(`Status ${message.statusCode} on port ${port}`));
-        message.resume();
-        message.on("end", () => {
-          times.push(performance.now() - begun);
-          resolve();
-        });
-      });
-      sent.on("error", reject);
-      sent.end();
-    });
-  const worker = async () => {
-    while (left-- > 0) await one();
-  };
-  const begun = performance.now();
-  await Promise.all(Array.from({ length: connections }, worker));
-  const each = (performance.now() - begun) / count;
-  agent.destroy();
-  times.sort((x, y) => x - y);
-  return { each, p99: times[Math.floor(times.length * 0.99)] };
-}
-
 async function whenListening(port: number): Promise<void> {
   for (let tries = 0; tries < 600; tries++) {
     try {
@@ -258,18 +228,6 @@ async function whenListening(port: number): Promise<void> {
 
 /** Requests of one batch. */
 const BATCH = 500;
-
-/**
- * The processor time, user and system, of a process and of those below it, in milliseconds. Linux; elsewhere NaN. jco
- * serves in a child of the process that was started.
- */
-function processorTime(pid: number | undefined): number {
-  if (process.platform !== "linux" || pid === undefined) return NaN;
-  const below = readdirSync(`/proc/${pid}/task`).flatMap((thread) =>
-    readFileSync(`/proc/${pid}/task/${thread}/children`, "utf8").split(" ").filter((word) => word !== "")
-  );
-  return below.reduce((sum, child) => sum + processorTime(Number(child)), processorTimes(pid).own);
-}
 
 /** Throws an Error if a server already listens on the port, which would answer in place of the measured one. */
 async function requireFree(port: number): Promise<void> {
@@ -298,10 +256,10 @@ async function measureServe(): Promise<void> {
     for (let round = 0; round < 2 * rounds; round++) {
       // Batches alternate, and so does the side that begins, so that other load of the machine affects both sides.
       for (const side of round % 2 === 0 ? [0, 1] : [1, 0]) {
-        const before = processorTime(children[side].pid);
+        const before = processorTimeBelow(children[side].pid);
         const { each, p99 } = await load(ports[side], BATCH, 8);
         elapsed[side].push(1000 / each);
-        processor[side].push((processorTime(children[side].pid) - before) / BATCH);
+        processor[side].push((processorTimeBelow(children[side].pid) - before) / BATCH);
         latest[side].push(p99);
       }
     }

@@ -1,7 +1,7 @@
 /**
- * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only run,first,boundary,control,compile,kernels] [--json
- * FILE]`. Runs every program on waft and on V8's WebAssembly in this process, then boundary crossings, then compile
- * speed in child processes; prints one table. `kernels`, measured only on request, builds programs in Java, Kotlin and
+ * The benchmark: `deno task bench [--quick] [--filter TEXT] [--only PART,…] [--json FILE]`. Runs every program on waft
+ * and on V8's WebAssembly in this process, then first results and warm-up in fresh processes, boundary crossings, and
+ * compile speed; prints one table for each. `kernels`, measured only on request, builds programs in Java, Kotlin and
  * Scala with compilers from Maven Central. Exit status 1 if a program fails or the engines disagree; times never affect
  * it.
  */
@@ -23,10 +23,11 @@ import { measureParallel } from "./parallel.ts";
 import { programPath, PROGRAMS } from "./programs.ts";
 import { report, type Results, summarize } from "./report.ts";
 import { measureProgram } from "./run_time.ts";
+import { measureWarmUps } from "./warm_up.ts";
 import { V8, waftSide } from "./sides.ts";
 import { oneOf, progress, readTaskLine } from "../scripts/task_options.ts";
 
-const PARTS = ["run", "first", "boundary", "control", "compile", "kernels"] as const;
+const PARTS = ["run", "first", "warm-up", "boundary", "control", "compile", "kernels"] as const;
 const task = {
   name: "task bench",
   about: "Compares waft with V8: programs, boundary crossings, control, compile speed.",
@@ -36,7 +37,7 @@ const task = {
     only: {
       value: "PART,…",
       help: `only these parts: ${PARTS.join(", ")}`,
-      default: "run,first,boundary,control,compile",
+      default: "run,first,warm-up,boundary,control,compile",
     },
     json: { value: "FILE", help: "write the figures to FILE" },
   },
@@ -78,6 +79,15 @@ async function runPrograms(): Promise<void> {
       results.notes.push(...await measureParallel(effort));
     });
   }
+}
+
+function runWarmUps(): void {
+  const programs = chosen.map((program) => ({ name: program.name, file: programPath(program), n: program.n }));
+  const [rounds, ms] = options.quick ? [1, 500] : [3, 2000];
+  results.warmUp = measureWarmUps(programs, rounds, ms, progress, (name, error) => {
+    failures++;
+    results.notes.push(`warm-up of ${name} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+  });
 }
 
 async function runKernels(): Promise<void> {
@@ -132,6 +142,7 @@ if (parts.includes("first")) {
     results.first = measureFirst(chosen, programPath, options.quick ? 3 : 15, progress);
   });
 }
+if (parts.includes("warm-up")) await attempt("warm-up", runWarmUps);
 if (parts.includes("kernels")) await runKernels();
 if (selects("boundary")) {
   await attempt("boundary", async () => {

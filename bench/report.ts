@@ -9,6 +9,7 @@ import { firstRatios, type FirstResult } from "./first_result.ts";
 import { geometricMean } from "./measure.ts";
 import { groupOf } from "./programs.ts";
 import type { ProgramResult } from "./run_time.ts";
+import { type WarmUpFigures, warmUpTable } from "./warm_up.ts";
 
 /** All measurements, with notes on missing ones. */
 export interface Results {
@@ -17,6 +18,7 @@ export interface Results {
   boundary: BoundaryResult[];
   control: ControlResult[];
   first: FirstResult[];
+  warmUp?: WarmUpFigures;
   /** Parts that were left out or failed, with the reason. */
   notes: string[];
 }
@@ -125,6 +127,7 @@ export function report(results: Results): string {
       ["import ms", (row) => fixed(row.importMs, 0)],
       ["memory ×", (row) => fixed(row.memoryRatio)],
     ]),
+    results.warmUp === undefined ? undefined : warmUpTable(results.warmUp.programs),
     resultTable(results.compile, [
       ["compile", (row) => row.name],
       ["code MB", (row) => fixed(row.codeBytes / 1e6)],

@@ -1,18 +1,25 @@
 /**
  * Warm-up in fresh processes, without a cache: waft with its default tier beside V8 with its default pipeline, in
  * alternating processes. In: programs. Out: per program, the time that waft takes for the work that V8 gets done by
- * some times, relative to them, and for the first run; and when each side's runs come near their best.
+ * some times, relative to them, and for the first run; when each side's runs come near their best; and curves of the
+ * ratio.
  *
  * The work of a process by a time is its number of runs, where a run in progress counts in part. Only ratios of
- * processes that ran one after the other are formed, so other load of the machine affects both.
+ * processes that ran one after the other are formed, so other load of the machine affects both. waft has its machine
+ * code, as in a package: a checkout has none, so it is built first.
  */
 import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { geometricMean, median } from "./measure.ts";
 
 /** The times in milliseconds whose work is compared. */
 const WORK_MS = [100, 500, 2000] as const;
+/** The times of the curve. */
+const CURVE_MS: readonly number[] = [20, 50, 100, 200, 500, 1000, 2000];
 /** A run is near the best one if it takes at most this many times as long. */
 const NEAR = 1.15;
 
@@ -27,7 +34,7 @@ export interface WarmUpProgram {
 }
 
 /** The measurements of one program: medians over pairs of processes. */
-export interface WarmUpResult {
+interface WarmUpResult {
   readonly name: string;
   /** From the bytes to the end of the first run, waft / V8. */
   readonly firstRatio: number;
@@ -35,6 +42,8 @@ export interface WarmUpResult {
   readonly workRatios: readonly number[];
   /** The best run, waft / V8. */
   readonly bestRatio: number;
+  /** As `workRatios`, for each of CURVE_MS. */
+  readonly curve: readonly number[];
   /** Milliseconds until a run is near the best one of its process. */
   readonly waftNearMs: number;
   readonly v8NearMs: number;
@@ -56,6 +65,11 @@ export function timeOfWork(ends: RunEnds, work: number): number {
   return begin + (work - whole) * (ends[whole] - begin);
 }
 
+/** The time that waft takes for the work that V8 has done by `ms`, relative to that time. */
+function workRatio({ waft, v8 }: { waft: RunEnds; v8: RunEnds }, ms: number): number {
+  return timeOfWork(waft, workBy(v8, ms)) / ms;
+}
+
 function runTimes(ends: RunEnds): number[] {
   return ends.map((end, k) => end - (k === 0 ? 0 : ends[k - 1]));
 }
@@ -71,31 +85,80 @@ export function nearBest(ends: RunEnds): number {
   return ends[runTimes(ends).findIndex((ms) => ms <= best * NEAR)];
 }
 
+/** Runs `action` with a folder that has the modules of machine code of packages (warm_up_child.ts). */
+function withMachineCode<T>(action: (folder: string) => T): T {
+  const folder = mkdtempSync(join(tmpdir(), "waft-warm-up-"));
+  try {
+    for (const name of ["build_native_kernel.ts", "build_native_compiler.ts"]) {
+      const script = fileURLToPath(new URL(`../scripts/package/${name}`, import.meta.url));
+      execFileSync(process.execPath, ["run", "-A", "--no-check", script, "--out", folder], { stdio: "pipe" });
+    }
+    return action(folder);
+  } finally {
+    rmSync(folder, { recursive: true, force: true });
+  }
+}
+
 /** Runs a program in a process for `ms` milliseconds. */
-function child(side: "waft" | "v8", { file, n }: WarmUpProgram, ms: number): RunEnds {
+function child(side: "waft" | "v8", { file, n }: WarmUpProgram, ms: number, machineCode: string): RunEnds {
   const script = fileURLToPath(new URL("warm_up_child.ts", import.meta.url));
-  const args = ["run", "-A", "--no-check", script, side, file, String(n), String(ms)];
+  const args = ["run", "-A", "--no-check", script, side, file, String(n), String(ms), machineCode];
   const output = execFileSync(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], timeout: 300_000 });
   return JSON.parse(output.toString().trim().split("\n").at(-1) ?? "") as RunEnds;
 }
 
-/** Measures a program in `rounds` pairs of processes that run for `ms` milliseconds each. */
-export function measureWarmUp(program: WarmUpProgram, rounds: number, ms: number): WarmUpResult {
+/**
+ * Measures a program in `rounds` pairs of processes that run for `ms` milliseconds each, with the machine code in the
+ * folder `machineCode`.
+ */
+function measureWarmUp(program: WarmUpProgram, rounds: number, ms: number, machineCode: string): WarmUpResult {
   const pairs: { waft: RunEnds; v8: RunEnds }[] = [];
   for (let round = 0; round < rounds; round++) {
     const [one, other] = round % 2 === 0 ? ["waft", "v8"] as const : ["v8", "waft"] as const;
-    const ends = { [one]: child(one, program, ms), [other]: child(other, program, ms) };
+    const run = (side: "waft" | "v8") => child(side, program, ms, machineCode);
+    const ends = { [one]: run(one), [other]: run(other) };
     pairs.push(ends as { waft: RunEnds; v8: RunEnds });
   }
   const of = (figure: (pair: { waft: RunEnds; v8: RunEnds }) => number) => median(pairs.map(figure));
   return {
     name: program.name,
     firstRatio: of(({ waft, v8 }) => waft[0] / v8[0]),
-    workRatios: WORK_MS.map((at) => of(({ waft, v8 }) => timeOfWork(waft, workBy(v8, at)) / at)),
+    workRatios: WORK_MS.map((at) => of((pair) => workRatio(pair, at))),
     bestRatio: of(({ waft, v8 }) => bestRun(waft) / bestRun(v8)),
+    curve: CURVE_MS.map((at) => of((pair) => workRatio(pair, at))),
     waftNearMs: of(({ waft }) => nearBest(waft)),
     v8NearMs: of(({ v8 }) => nearBest(v8)),
   };
+}
+
+/** The measurements of several programs, and the geometric means of their curves at `times`. */
+export interface WarmUpFigures {
+  readonly times: readonly number[];
+  readonly curve: readonly number[];
+  readonly programs: readonly WarmUpResult[];
+}
+
+/** Measures all of `programs` as `measureWarmUp` does; `failed` gets the errors. */
+export function measureWarmUps(
+  programs: readonly WarmUpProgram[],
+  rounds: number,
+  ms: number,
+  progress: (name: string) => void,
+  failed: (name: string, error: unknown) => void,
+): WarmUpFigures {
+  const results: WarmUpResult[] = [];
+  withMachineCode((machineCode) => {
+    for (const program of programs) {
+      progress(program.name);
+      try {
+        results.push(measureWarmUp(program, rounds, ms, machineCode));
+      } catch (error) {
+        failed(program.name, error);
+      }
+    }
+  });
+  const mean = (k: number) => geometricMean(results.map(({ curve }) => curve[k]));
+  return { times: CURVE_MS, curve: results.length === 0 ? [] : CURVE_MS.map((_, k) => mean(k)), programs: results };
 }
 
 /** The rows of the results as text: ratios, and geometric means in the last row. */

@@ -4,9 +4,7 @@
  */
 import type { Engine } from "@waft/engine";
 import { compileBinary, type Component } from "./component.ts";
-import { isComponent } from "./binary/section_ids.ts";
-import { isComponentText } from "./text/is_component_text.ts";
-import { componentToBinary } from "./text/parse_component.ts";
+import { binaryOf } from "./binary_of.ts";
 
 /**
  * Decodes and validates a component, given in binary form or as text, and compiles its core modules with `engine`,
@@ -35,14 +33,4 @@ import { componentToBinary } from "./text/parse_component.ts";
  */
 export function compileComponent(engine: Engine, source: Uint8Array | ArrayBuffer | string): Component {
   return compileBinary(engine, binaryOf(source));
-}
-
-function binaryOf(source: Uint8Array | ArrayBuffer | string): Uint8Array {
-  if (typeof source === "string") return componentToBinary(source);
-  if (!(source instanceof Uint8Array) && !(source instanceof ArrayBuffer)) {
-    throw new TypeError("A component is given as bytes or as text");
-  }
-  // A copy: its core modules are instantiated and optimized later, and the caller may change the buffer.
-  const bytes = new Uint8Array(source);
-  return !isComponent(bytes) && isComponentText(bytes) ? componentToBinary(bytes) : bytes;
 }

@@ -7,6 +7,7 @@ import {
   ArtifactError,
   type Context,
   type Engine,
+  type Instance as CoreInstance,
   InstancePool,
   LinkError,
   type Module,
@@ -20,7 +21,8 @@ import { runReady } from "./async/task.ts";
 import { damaged, joinArtifact, splitArtifact } from "./artifact.ts";
 import { decodeComponent } from "./binary/decode.ts";
 import { callAwaited, exportedFunction, type HostExports, hostExports } from "./link/host_exports.ts";
-import { type CheckedShapes, type ComponentImports, HostImports, lookUpName } from "./link/host_imports.ts";
+import { type CheckedShapes, HostImports } from "./link/host_imports.ts";
+import { type ComponentImports, lookUpName } from "./link/host_names.ts";
 import type { FuncItem, Item } from "./link/items.ts";
 import { ADAPTER_FEATURES, type AdapterPolicy } from "./link/adapter.ts";
 import { type Environment, instantiateComponent, Quota } from "./link/instantiate.ts";
@@ -137,15 +139,21 @@ class CompiledComponent implements Component {
   readonly #adapterPolicy: AdapterPolicy | undefined;
   readonly #checkedShapes: CheckedShapes = new WeakMap();
   readonly #bytes: Uint8Array;
+  readonly #instantiated: Environment["instantiated"];
 
-  /** `load` gives the core modules, in order of definition; without it they are compiled. */
+  /**
+   * `load` gives the core modules, in order of definition; without it they are compiled. `instantiated` is called for
+   * each instance of a core module.
+   */
   constructor(
     engine: Engine,
     bytes: Uint8Array,
     decoded: DecodedComponent,
     callsBefore: number,
     load?: (module: CoreModule) => Module,
+    instantiated?: Environment["instantiated"],
   ) {
+    this.#instantiated = instantiated;
     this.#engine = engine;
     this.#bytes = bytes;
     this.#decoded = decoded;
@@ -209,6 +217,7 @@ class CompiledComponent implements Component {
       moduleOf: (bytes) => this.#modules.get(bytes)!,
       startProbe: (parameter) => this.#adapter(`(module (import "" "f" (func (param ${parameter}))))`),
       adapters: this.#adapterPolicy,
+      instantiated: this.#instantiated,
     };
     this.#checkImports(host, store);
     try {
@@ -273,10 +282,15 @@ function hasLimits(context: Context): boolean {
   return LIMITS.some((name) => context[name] !== undefined);
 }
 
+/** The names that an instance remembers, with the functions that they have led to. */
+const MAX_KNOWN_NAMES = 64;
+
 /** The implementation of {@linkcode ComponentInstance}. */
 class LinkedInstance<Exports extends object> implements ComponentInstance<Exports> {
   readonly #items: ReadonlyMap<string, Item>;
   readonly #store: Store;
+  /** Functions by the names that calls have used. */
+  readonly #found = new Map<string, FuncItem>();
   #exports: Exports | undefined;
 
   constructor(items: ReadonlyMap<string, Item>, store: Store) {
@@ -320,6 +334,11 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
     this.#store.close();
   }
 
+  /** Whether no call or task is in progress. */
+  get isIdle(): boolean {
+    return this.#store.isIdle;
+  }
+
   /** The types of all exported functions, by the names that `call` takes. */
   functionTypes(): Map<string, FuncType> {
     const types = new Map<string, FuncType>();
@@ -345,10 +364,15 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
   }
 
   #find(name: string): FuncItem | undefined {
+    const known = this.#found.get(name);
+    if (known !== undefined) return known;
     const [first, second] = name.split("#");
     const item = lookUpName(Object.fromEntries(this.#items), first) as Item | undefined;
     const found = second === undefined ? item : item?.sort === "instance" ? item.exports.get(second) : undefined;
-    return found?.sort === "func" ? found : undefined;
+    if (found?.sort !== "func") return undefined;
+    // Each function has many names, with other versions.
+    if (this.#found.size < MAX_KNOWN_NAMES) this.#found.set(name, found);
+    return found;
   }
 }
 
@@ -364,6 +388,11 @@ export function functionType(instance: ComponentInstance, name: string): FuncTyp
   return instance.functionType(name);
 }
 
+/** Whether no call or task of an instance is in progress, so that it can be called again. */
+export function isIdle(instance: ComponentInstance): boolean {
+  return instance instanceof LinkedInstance && instance.isIdle;
+}
+
 /** The linking of a component's instances. */
 export interface LinkOptions {
   /**
@@ -371,6 +400,24 @@ export interface LinkOptions {
    * Infinity for no adapters.
    */
   readonly callsBeforeAdapter?: number;
+  /** Debugs the component's core modules. */
+  readonly coreDebugger?: CoreDebugger;
+}
+
+/** A debugger, which has forms of its own of core modules. */
+export interface CoreDebugger {
+  /** The form that is compiled in place of a core module; it imports and exports all that the module does. */
+  formOf(bytes: Uint8Array): Uint8Array;
+  /** Called for each new instance of such a form; `bytes` are those of the module. Start functions are up to it. */
+  instantiated(bytes: Uint8Array, instance: CoreInstance, tasks: DebuggedTasks | undefined): void;
+}
+
+/** The tasks of a component with asynchronous functions, for its debugger. */
+export interface DebuggedTasks {
+  /** Stops the running thread, and with it all others, until `until`; returns what its host function must return. */
+  hold(until: Promise<void>): unknown;
+  /** Calls `switched` with each thread whose code runs from then on. */
+  listen(switched: (thread: object) => void): void;
 }
 
 /** Functions that are called less often are not worth the milliseconds that an adapter takes to compile. */
@@ -389,9 +436,10 @@ function callsBefore({ fuel, deterministic }: Engine): number {
 export function compileBinary(
   engine: Engine,
   bytes: Uint8Array,
-  { callsBeforeAdapter = callsBefore(engine) }: LinkOptions = {},
+  { callsBeforeAdapter = callsBefore(engine), coreDebugger }: LinkOptions = {},
 ): Component {
   const decoded = decodeComponent(bytes);
+  if (coreDebugger !== undefined) return debugged(engine, bytes, decoded, callsBeforeAdapter, coreDebugger);
   const entry = engine.cacheEntry(bytes);
   const stored = entry?.read();
   if (stored !== undefined) {
@@ -408,6 +456,41 @@ export function compileBinary(
   const code = entry === undefined ? undefined : component.codeForCache();
   if (code !== undefined) entry?.write(code);
   return component;
+}
+
+/** A component whose core modules are compiled in the forms of a debugger. */
+function debugged(
+  engine: Engine,
+  bytes: Uint8Array,
+  decoded: DecodedComponent,
+  callsBeforeAdapter: number,
+  coreDebugger: CoreDebugger,
+): Component {
+  validateComponent(decoded, { features: engine.features });
+  const { usesAsync } = featuresOf(decoded);
+  const sources = new Map<Module, Uint8Array>();
+  const load = ({ bytes }: CoreModule): Module => {
+    const module = engine.compile(coreDebugger.formOf(bytes));
+    sources.set(module, bytes);
+    return module;
+  };
+  return new CompiledComponent(engine, bytes, decoded, callsBeforeAdapter, load, (module, instance, store) => {
+    const source = sources.get(module);
+    if (source !== undefined) coreDebugger.instantiated(source, instance, usesAsync ? debuggedTasks(store) : undefined);
+  });
+}
+
+function debuggedTasks(store: Store): DebuggedTasks {
+  return {
+    hold: (until) => store.hold(until),
+    listen(switched) {
+      const { onThread } = store;
+      store.onThread = (thread) => {
+        onThread?.(thread);
+        switched(thread);
+      };
+    },
+  };
 }
 
 /** A component of the artifacts of its core modules, in order of definition. Throws ArtifactError if one is missing. */

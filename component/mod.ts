@@ -9,5 +9,5 @@ export { compileComponent } from "./compile_source.ts";
 export { loadComponent } from "./component.ts";
 export type { Component, ComponentInstance, ComponentPoolOptions } from "./component.ts";
 export { ComponentError } from "./abi/traps.ts";
-export type { ComponentImports } from "./link/host_imports.ts";
+export type { ComponentImports } from "./link/host_names.ts";
 export type { HostExports } from "./link/host_exports.ts";

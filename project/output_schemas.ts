@@ -55,7 +55,8 @@ const change = record({
   needsReview: flag,
   grants,
   denied: list(text),
-}, ["from", "to", "world"]);
+  notes: text,
+}, ["from", "to", "world", "notes"]);
 
 const changed = {
   root: text,
@@ -217,11 +218,34 @@ const DATA: { readonly [command: string]: object } = {
     created: flag,
     url: text,
     page: text,
+    notes: orNull(text),
   }, ["created", "url", "page"]),
   "plugin.yank": record({
     package: id,
     version,
     yanked: orNull(record({ reason: text, severity: oneOf("broken", "security", "other") })),
+    registry: text,
+  }),
+  "plugin.publishers": record({
+    registry: text,
+    publishers: list(record({
+      id: text,
+      prefix: text,
+      issuer: text,
+      claims: { type: "object", additionalProperties: text },
+      createdAt: text,
+    })),
+    changed: orNull(text),
+  }),
+  "plugin.transfer": record({
+    registry: text,
+    done: orNull(oneOf("offered", "accepted", "cancelled")),
+    offers: list(record({ name: text, from: text, to: text, offeredAt: text })),
+  }),
+  "plugin.deprecate": record({
+    package: id,
+    version: orNull(version),
+    deprecated: orNull(text),
     registry: text,
   }),
   "inspect": {
@@ -284,6 +308,33 @@ const DATA: { readonly [command: string]: object } = {
       }),
     ],
   },
+  "objdump": record({
+    parts: list(record({
+      kind: oneOf("core module", "component"),
+      path: list(count),
+      offset: count,
+      bytes: count,
+      version: count,
+      sections: list(record({
+        id: count,
+        name: text,
+        customName: text,
+        offset: count,
+        bytes: count,
+        count,
+        entries: list(text),
+        contents: text,
+      }, ["customName", "count", "entries", "contents"])),
+      functions: list(record({
+        index: count,
+        name: text,
+        offset: count,
+        bytes: count,
+        locals: list(text),
+        instructions: list(record({ offset: count, bytes: text, text })),
+      }, ["name"])),
+    }, ["functions"])),
+  }),
   "verify": record({
     kind: oneOf("core module", "component", "artifact"),
     codes: list(record({
@@ -359,7 +410,11 @@ const DATA: { readonly [command: string]: object } = {
   "login": record({ registry: text }),
   "logout": record({ registry: text, forgotten: flag }),
   "outdated": record({
-    plugins: list(record({ id, current: version, wanted: version, latest: version, requiredBy: list(text) })),
+    plugins: list(
+      record({ id, current: version, wanted: version, latest: version, requiredBy: list(text), notes: text }, [
+        "notes",
+      ]),
+    ),
   }),
   "version.install": record(installed),
   "version.list": record({

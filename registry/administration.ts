@@ -1,14 +1,21 @@
 /**
  * The actions of the command `registry`: serves, and administers the data.
  *
- * In: options and environment (DATABASE_URL, WAFT_REGISTRY_KEY). Out: a running registry until SIGINT or SIGTERM, or
- * the result of one operation. Without DATABASE_URL the data is one SQLite file in the folder `data`.
+ * In: options and environment (DATABASE_URL, WAFT_REGISTRY_KEY, WAFT_REGISTRY_ARCHIVES). Out: a running registry until
+ * SIGINT or SIGTERM, or the result of one operation. Without DATABASE_URL the data is one SQLite file in the folder
+ * `data`.
  */
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import process from "node:process";
 import { machinePaths } from "../project/base/paths.ts";
-import { type AccountOptions, httpAddress, type ServeOptions, type SuspendOptions } from "./command_tree.ts";
+import {
+  type AccountOptions,
+  httpAddress,
+  type ServeOptions,
+  type SuspendOptions,
+  type VerifyOptions,
+} from "./command_tree.ts";
 import { isPrefix } from "./names.ts";
 import { canaryDocuments, startRegistry } from "./registry.ts";
 import { ACCOUNT_NAME, mintToken } from "./routes/accounts.ts";
@@ -31,6 +38,7 @@ import { copyDatabase } from "./store/copy.ts";
 import type { Database, Queries } from "./store/database.ts";
 import { writeDocuments } from "./store/keys.ts";
 import { migrate } from "./store/migrations.ts";
+import type { ObjectStore } from "./store/object_store.ts";
 import { PostgresDatabase } from "./store/postgres.ts";
 import { SqliteDatabase } from "./store/sqlite.ts";
 
@@ -79,7 +87,7 @@ async function withDatabase(database: Database, work: (database: Database) => Pr
 /** Runs a registry until SIGINT or SIGTERM. */
 export async function serve(options: ServeOptions): Promise<void> {
   const keyFile = process.env.WAFT_REGISTRY_KEY;
-  const { metricsPort, releases } = options;
+  const { metricsPort, oidcIssuer, releases } = options;
   const baseUrl = options.baseUrl ?? addressOf("WAFT_BASE_URL");
   const repositoryUrl = options.repositoryUrl ?? addressOf("WAFT_REPOSITORY_URL");
   if (releases !== undefined && !existsSync(join(releases, "releases", "index.json"))) {
@@ -90,12 +98,15 @@ export async function serve(options: ServeOptions): Promise<void> {
     process.once("SIGINT", () => done());
     process.once("SIGTERM", () => done());
   });
+  const objects = await archivesOutside();
   const registry = await startRegistry({
     database: openDatabase(options.data),
+    ...(objects === undefined ? {} : { objects }),
     host: options.host,
     port: options.port,
     settings: {
       trustProxy: options.trustProxy === true,
+      ...(oidcIssuer === undefined ? {} : { oidcIssuers: oidcIssuer }),
       ...limitsTimes(options.rateFactor),
       ...(baseUrl === undefined ? {} : { baseUrl }),
       ...(repositoryUrl === undefined ? {} : { repositoryUrl }),
@@ -115,6 +126,12 @@ export async function serve(options: ServeOptions): Promise<void> {
   await stopped;
   print("stopping");
   await registry.close();
+}
+
+/** The object storage that the environment names. */
+async function archivesOutside(): Promise<ObjectStore | undefined> {
+  if ((process.env.WAFT_REGISTRY_ARCHIVES ?? "") === "") return undefined;
+  return (await import("./store/object_store.ts")).objectStore(process.env);
 }
 
 /** Creates a token without needing one: for the first account, and to recover from a lost token. */
@@ -258,4 +275,13 @@ export async function publishDocs(channel: string, data: string | undefined): Pr
     }
     print(`${channel} has the documentation of this waft; a running registry shows it within a minute`);
   });
+}
+
+/** Verifies the log of a registry, which need not be this one. */
+export async function verify(registry: string, { head, compare }: VerifyOptions): Promise<void> {
+  const { verifyLog } = await import("./verify_log.ts");
+  const verified = await verifyLog({ registry, compare, ...(head === undefined ? {} : { head: resolve(head) }) });
+  const heads = `${verified.compared} earlier head${verified.compared === 1 ? "" : "s"}`;
+  print(`the log has ${verified.size} releases; signatures, tree and ${heads} agree`);
+  process.stdout.write(verified.checkpoint);
 }

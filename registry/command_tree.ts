@@ -6,6 +6,7 @@
 import { type Command, InvalidArgumentError } from "@commander-js/extra-typings";
 import type { Command as AnyCommand } from "commander";
 import { MAX_TOKEN_DAYS } from "./routes/accounts.ts";
+import { isSafeAddress } from "../project/packages/oidc_issuers.ts";
 import { DEFAULT_SETTINGS } from "./settings.ts";
 import { type Scope, SCOPES } from "./store/accounts.ts";
 
@@ -19,6 +20,8 @@ export interface ServeOptions {
   readonly metricsPort?: number | undefined;
   readonly rateFactor: number;
   readonly trustProxy?: true | undefined;
+  /** Issuers of identity tokens in place of the default ones. */
+  readonly oidcIssuer?: readonly string[] | undefined;
   readonly releases?: string | undefined;
 }
 
@@ -38,6 +41,14 @@ export interface SuspendOptions {
   readonly data?: string | undefined;
 }
 
+/** Options of `registry verify`. */
+export interface VerifyOptions {
+  /** A file with the head seen last, which gets the new one. */
+  readonly head?: string | undefined;
+  /** Files with heads that others have seen. */
+  readonly compare: readonly string[];
+}
+
 /** The actions of the subcommands. `data` is the folder of the SQLite file. */
 interface RegistryActions {
   serve(options: ServeOptions): Promise<void>;
@@ -47,6 +58,7 @@ interface RegistryActions {
   backUp(file: string, data: string | undefined): Promise<void>;
   restore(file: string, data: string | undefined): Promise<void>;
   publishDocs(channel: string, data: string | undefined): Promise<void>;
+  verify(registry: string, options: VerifyOptions): Promise<void>;
 }
 
 const DATA = "Folder of the SQLite file; not used with DATABASE_URL";
@@ -76,6 +88,11 @@ Environment:
     .option("--repository-url <url>", "Source repository that pages link to (also WAFT_REPOSITORY_URL)", urlOf)
     .option("--metrics-port <n>", "Port of a separate listener with metrics, on loopback", portOf)
     .option("--trust-proxy", "Take the client's address from the last entry of X-Forwarded-For")
+    .option(
+      "--oidc-issuer <url>",
+      "Issuer of identity tokens for publishing, in place of GitHub's and GitLab's; may be repeated",
+      issuersOf,
+    )
     .option("--releases <dir>", "Serve install.sh and waft's own releases from a folder that `deno task release` wrote")
     .option("--rate-factor <n>", "Multiply all limits of requests and publications", factorOf, 1)
     .action(async (options) => (await load()).serve(options));
@@ -113,16 +130,26 @@ Environment:
     .description("Store the current documentation as that of a channel")
     .option("--data <dir>", DATA)
     .action(async (channel, { data }) => (await load()).publishDocs(channel, data));
+  registry.command("verify").argument("<url>", "The address of a registry, yours or another one")
+    .description("Read the whole transparency log of a registry, and verify its signatures, its history and its tree")
+    .option("--head <file>", "File with the head of the last verification; it gets the new one")
+    .option("--compare <file>", "File with a head that others have seen; may be repeated", several, [])
+    .action(async (url, options) => (await load()).verify(url, options));
 }
 
-function several(prefix: string, before: readonly string[]): string[] {
-  return [...before, prefix];
+function several(value: string, before: readonly string[]): string[] {
+  return [...before, value];
 }
 
 function scopesOf(text: string): Scope[] {
   const scopes = text.split(",").map((word) => SCOPES.find((scope) => scope === word));
   if (scopes.every((scope) => scope !== undefined)) return scopes as Scope[];
   throw new InvalidArgumentError(`Scopes are ${SCOPES.join(", ")}, with commas between them.`);
+}
+
+function issuersOf(url: string, before: readonly string[] = []): string[] {
+  if (isSafeAddress(url)) return [...before, url.replace(/\/+$/, "")];
+  throw new InvalidArgumentError("It is not an https address.");
 }
 
 function daysOf(text: string): number {

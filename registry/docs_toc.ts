@@ -25,6 +25,8 @@ export const REFERENCE_PAGES: readonly string[] = [
   "reference-component",
   "reference-component-wasi",
   "reference-component-program",
+  "reference-component-runner",
+  "reference-component-install",
 ];
 
 /** All pages in order. */
@@ -39,6 +41,7 @@ export const DOCS_TOC: readonly TocGroup[] = [
       "components",
       "serve",
       "oci",
+      "fleet",
       "wasi",
       "strings",
       "languages",

@@ -4,6 +4,7 @@
  * The record is looked up when a prefix is claimed and again at each publication and yank, so an account that loses a
  * domain loses its rights below it.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { Resolver } from "node:dns/promises";
 
 /** Tells whether a host's record names an account. Throws when no name server answers. */
@@ -16,7 +17,7 @@ export const dnsProof: DomainProof = async (host, account) => {
     const records = await resolver.resolveTxt(`_waft.${host}`);
     return records.some((parts) => parts.join("").trim() === `waft-account=${account}`);
   } catch (error) {
-    const { code } = error as { readonly code?: string };
+    const code = errorCode(error);
     if (code === "ENOTFOUND" || code === "ENODATA") return false;
     throw error;
   }

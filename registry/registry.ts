@@ -9,6 +9,7 @@ import { join } from "node:path";
 import { makeApp } from "./app.ts";
 import { dnsProof, type DomainProof } from "./domains.ts";
 import { type Log, logToStderr } from "./log.ts";
+import { METRICS_CONTENT_TYPE } from "../project/base/prometheus.ts";
 import { Metrics } from "./metrics.ts";
 import { CheckPool } from "./publish/check_pool.ts";
 import { renderStaleReadmes } from "./publish/readmes.ts";
@@ -24,8 +25,10 @@ import { DocumentSite } from "./site/documents.ts";
 import { generatedPages } from "./site/generated_pages.ts";
 import { createAccount, SCOPES } from "./store/accounts.ts";
 import type { Database } from "./store/database.ts";
+import type { ObjectStore } from "./store/object_store.ts";
 import { refreshCounts } from "./store/installs.ts";
 import { currentKey, readDocuments, sharedSecret, type StoredDocument, writeDocuments } from "./store/keys.ts";
+import { completeLog } from "./store/log.ts";
 import { migrate } from "./store/migrations.ts";
 import { VERSION } from "../project/base/version_string.ts";
 import type { ReleaseIndex } from "../project/versions/release_index.ts";
@@ -37,6 +40,8 @@ export interface RegistryChoices {
   readonly port?: number;
   /** Port of the metrics listener; none when absent. */
   readonly metricsPort?: number;
+  /** Where archives are stored, if not in the database. */
+  readonly objects?: ObjectStore;
   readonly settings?: Partial<Settings>;
   /** The key that signs, and earlier ones that endorse it. */
   readonly signingKeys?: readonly [SigningKey, ...SigningKey[]];
@@ -96,6 +101,7 @@ async function startOn(
   const now = choices.now ?? Date.now;
   const log = choices.log ?? logToStderr;
   await migrate(database);
+  await completeLog(database);
   const signingKey = await currentKey(database, now(), choices.signingKeys?.[0], choices.signingKeys?.slice(1));
   const cursorSecret = await sharedSecret(database, "cursor");
   const own = choices.documents ?? await canaryDocuments();
@@ -105,6 +111,7 @@ async function startOn(
   const services: Services = {
     settings,
     database,
+    objects: choices.objects,
     signingKey,
     cursorSecret,
     pool: new CheckPool(settings, choices.checkScript),
@@ -116,6 +123,7 @@ async function startOn(
       return documents.site;
     },
     lists: new KeptLists(database),
+    identities: lateIdentities(settings),
     now,
   };
   serve(await makeApp(services));
@@ -126,6 +134,8 @@ async function startOn(
   const timer = setInterval(() => {
     background.add(async () => {
       await refreshCounts(database, now());
+      // Processes of an older program on the same database may publish without the log until they are replaced.
+      await completeLog(database);
       await documents.refresh();
       await readmes();
     });
@@ -145,6 +155,12 @@ async function startOn(
       await database.close();
     },
   };
+}
+
+/** Makes the verifier of identity tokens when it is first asked for. */
+function lateIdentities({ oidcIssuers, baseUrl }: Settings): Services["identities"] {
+  let made: ReturnType<Services["identities"]> | undefined;
+  return () => made ??= import("./oidc.ts").then(({ IdentityVerifier }) => new IdentityVerifier(oidcIssuers, baseUrl));
 }
 
 /** Work beside requests, one piece at a time. Failures are logged and do not stop later work. */
@@ -214,7 +230,7 @@ class CurrentDocuments {
 function listenForMetrics(metrics: Metrics, port: number): Promise<Listener> {
   const answer = (request: Request): Response =>
     new URL(request.url).pathname === "/metrics"
-      ? new Response(metrics.format(), { headers: { "content-type": "text/plain; version=0.0.4" } })
+      ? new Response(metrics.format(), { headers: { "content-type": METRICS_CONTENT_TYPE } })
       : new Response("Not found\n", { status: 404 });
   return listen((request) => Promise.resolve(answer(request)), { host: "127.0.0.1", port });
 }

@@ -177,7 +177,9 @@ async function respond(
     Object.assign(headers, fields);
     // The unread rest of a body would be parsed as the next request.
     if (closing() || (!incoming.complete && incoming.method !== "GET")) headers.connection = "close";
-    const bodyless = response.status === 304 || response.status === 204;
+    // The answer to a HEAD without a body has the length of what a GET would send.
+    const bodyless = response.status === 304 || response.status === 204 ||
+      incoming.method === "HEAD" && response.body === null;
     if (Number(headers["content-length"] ?? 0) > MAX_WHOLE_BYTES && response.body !== null) {
       outgoing.writeHead(response.status, headers);
       return await sendStream(response.body, outgoing, sendingMs);

@@ -4,6 +4,7 @@
  */
 import type { DomainProof } from "./domains.ts";
 import type { KeptLists } from "./kept_lists.ts";
+import type { IdentityVerifier } from "./oidc.ts";
 import type { Log } from "./log.ts";
 import type { Metrics } from "./metrics.ts";
 import { idOfSegment } from "./names.ts";
@@ -14,12 +15,18 @@ import type { Settings } from "./settings.ts";
 import type { SigningKey } from "./signing.ts";
 import type { DocumentSite } from "./site/documents.ts";
 import type { Database } from "./store/database.ts";
+import type { ObjectStore } from "./store/object_store.ts";
 import { canonicalVersion } from "../project/base/version.ts";
+
+/** The verifier of identity tokens, whose library is loaded for the first one. */
+type LateIdentities = () => Promise<IdentityVerifier>;
 
 /** Everything that outlives a request. */
 export interface Services {
   readonly settings: Settings;
   readonly database: Database;
+  /** Where archives are stored; undefined: in the database. */
+  readonly objects: ObjectStore | undefined;
   readonly signingKey: SigningKey;
   readonly cursorSecret: string;
   readonly pool: CheckPool;
@@ -29,6 +36,7 @@ export interface Services {
   readonly domains: DomainProof;
   readonly documents: DocumentSite;
   readonly lists: KeptLists;
+  readonly identities: LateIdentities;
   readonly now: () => number;
 }
 

@@ -2,6 +2,7 @@
  * Settings of a registry, with their defaults.
  */
 import { ARCHIVE_LIMITS } from "../project/packages/archive.ts";
+import { OIDC_ISSUERS } from "../project/packages/oidc_issuers.ts";
 import { BASE_URL } from "../project/base/constants.ts";
 
 /** Requests for each minute and address, by kind of request. */
@@ -35,6 +36,8 @@ export interface Settings {
   readonly checkQueue: number;
   /** Default lifetime of a token in days. */
   readonly tokenDays: number;
+  /** Issuers of identity tokens (OpenID Connect) that may vouch for publishers. */
+  readonly oidcIssuers: readonly string[];
   /** Trust the last address of X-Forwarded-For: set it only behind one's own proxy. */
   readonly trustProxy: boolean;
   /** Address of the source repository, for links to it and to the source of pages; absent: no such links. */
@@ -59,5 +62,6 @@ export const DEFAULT_SETTINGS: Settings = {
   checkProcesses: 1,
   checkQueue: 64,
   tokenDays: 90,
+  oidcIssuers: OIDC_ISSUERS.map(({ url }) => url),
   trustProxy: false,
 };

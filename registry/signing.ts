@@ -37,12 +37,17 @@ export function signingKeysOf(pem: string): [SigningKey, ...SigningKey[]] {
   return [first, ...earlier];
 }
 
+/** Signs bytes; base64. */
+export function signBytes(bytes: Uint8Array, key: SigningKey): string {
+  return sign(null, bytes, createPrivateKey(key.privateKey)).toString("base64");
+}
+
 /** Signs a record; base64. */
 export function signRecord(record: ReleaseRecord, key: SigningKey): string {
-  return sign(null, recordBytes(record), createPrivateKey(key.privateKey)).toString("base64");
+  return signBytes(recordBytes(record), key);
 }
 
 /** The signature with which a key endorses `publicKey` as its successor; base64. */
 export function endorseKey(publicKey: string, by: SigningKey): string {
-  return sign(null, endorsementBytes(publicKey), createPrivateKey(by.privateKey)).toString("base64");
+  return signBytes(endorsementBytes(publicKey), by);
 }

@@ -10,7 +10,6 @@ import { OPTIMIZING_X64 as X64 } from "../engine/backend_x64/optimizing_target.t
 import { compileModule } from "../engine/compile/compile.ts";
 import { NewEngine } from "../engine/api/engine.ts";
 import { codeSettings } from "../engine/settings/code_settings.ts";
-import { featureSet } from "../engine/settings/features.ts";
 import { cpuFeatures } from "../engine/host/cpu.ts";
 import { currentHost } from "../engine/host/current.ts";
 import { IrFunction } from "../engine/ir/function.ts";
@@ -20,6 +19,7 @@ import { Statistics } from "../engine/base/statistics.ts";
 import { FunctionTranslator } from "../engine/translate/function.ts";
 import { moduleEnv } from "../engine/translate/module_env.ts";
 import { validateModule } from "../engine/validate/module.ts";
+import { FEATURE_SWITCHES, switchedFeatures } from "./feature_switches.ts";
 import { OPTIMIZATION_SWITCHES, switchedOptimizations } from "./optimization_switches.ts";
 import { readTaskLine } from "./task_options.ts";
 
@@ -35,6 +35,7 @@ const task = {
     fuel: { help: "compile with fuel metering" },
     deterministic: { help: "compile code that runs the same everywhere" },
     ...OPTIMIZATION_SWITCHES,
+    ...FEATURE_SWITCHES,
     passes: { help: "also print the IR after each pass that changes it" },
   },
 } as const;
@@ -43,6 +44,7 @@ const [file, wanted] = operands as [string, string?];
 const target = flags.arm64 ? ARM64 : X64;
 const explicitBounds = flags.explicit;
 const optimizations = switchedOptimizations(task, flags);
+const features = switchedFeatures(flags.feature);
 const { module, valid } = readModule(file);
 const { interruptible, fuel, deterministic } = flags;
 const settings = codeSettings({ explicitBounds, interruptible, fuel, deterministic });
@@ -55,7 +57,7 @@ if (selected !== undefined && valid.funcs[selected - valid.importedFuncCount] ==
 }
 const code = compileModule(module, {
   target,
-  features: featureSet(),
+  features,
   optimizations,
   settings,
   cpu: target === ARM64 ? new Set(["lse"]) : cpuFeatures(currentHost()),
@@ -76,7 +78,7 @@ for (let i = 0; i < valid.funcs.length; i++) {
 function readModule(path: string) {
   try {
     const module = NewEngine().parse(readFileSync(path));
-    return { module, valid: validateModule(module, featureSet()) };
+    return { module, valid: validateModule(module, features) };
   } catch (error) {
     return endWith(`${path}: ${(error as Error).message}`);
   }

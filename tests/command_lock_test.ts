@@ -1,7 +1,11 @@
 /**
  * The lockfile of the command, deno.command.lock: the part of deno.lock that `cli.ts` needs, so that a checkout runs
- * the command without the packages of tests. To renew it, remove it and run `deno cache --lock=deno.command.lock cli.ts
- * mod.ts project/commands/*.ts registry/main.ts`.
+ * the command without the packages of tests. To renew it, remove it and run this, which names late modules, too:
+ *
+ * ```sh
+ * deno cache --lock=deno.command.lock cli.ts mod.ts \
+ *   $(git ls-files 'component/*.ts' 'project/*.ts' 'registry/*.ts' | grep -v '_test\.ts$')
+ * ```
  */
 import assert from "node:assert/strict";
 import { readdirSync, readFileSync } from "node:fs";

@@ -3,6 +3,7 @@
  * Out: the same functions, composed of one closure per type. Invariant: for every type and value the effects are those
  * of the generated code.
  */
+import { LIST_ARRAYS } from "./list_arrays.ts";
 import { Delivery } from "@waft/engine";
 import type { FuncType, ValType } from "../model/types.ts";
 import type {
@@ -53,22 +54,6 @@ interface Access {
 type Words = Readonly<
   Record<string, (view: DataView) => readonly [(at: number) => unknown, (at: number, v: never) => void]>
 >;
-
-/** Types that are typed arrays in lists. */
-const ARRAYS: Readonly<
-  Record<string, { new (buffer: ArrayBuffer): ArrayLike<unknown>; from(values: ArrayLike<never>): ArrayLike<unknown> }>
-> = {
-  s8: Int8Array,
-  u8: Uint8Array,
-  s16: Int16Array,
-  u16: Uint16Array,
-  s32: Int32Array,
-  u32: Uint32Array,
-  s64: BigInt64Array,
-  u64: BigUint64Array,
-  f32: Float32Array,
-  f64: Float64Array,
-};
 
 const WORDS: Words = {
   bool: (d) => [(at) => d.getUint8(at) !== 0, (at, v) => d.setUint8(at, v ? 1 : 0)],
@@ -240,7 +225,7 @@ class Accesses {
     const { size } = layoutOf(element, this.#pointer);
     const cost = liftCost(element);
     const { memory } = this.#env;
-    const TypedArray = ARRAYS[element.kind];
+    const TypedArray = LIST_ARRAYS[element.kind];
     if (TypedArray !== undefined) return new TypedArray(memory.copy(pointer, count * size).buffer);
     return Array.from({ length: count }, (_, k) => {
       if (k % ELEMENTS_PER_CHECK === 0) memory.spend(Math.min(count - k, ELEMENTS_PER_CHECK) * cost);
@@ -281,7 +266,7 @@ class Accesses {
 
   #fixed(element: ValType, count: number): Access {
     const items = this.#record(Array.from({ length: count }, (_, k) => k), Array(count).fill(element), true);
-    const typed = (value: unknown) => ARRAYS[element.kind]?.from(value as never) ?? value;
+    const typed = (value: unknown) => LIST_ARRAYS[element.kind]?.from(value as never) ?? value;
     const checked = (value: unknown) => {
       this.#r.checkCount(value as ArrayLike<unknown>, count);
       return value;

@@ -106,9 +106,27 @@ export class Store {
 
   set current(thread: Thread | undefined) {
     this.#current = thread;
+    if (thread !== undefined) this.onThread?.(thread);
     if (thread !== undefined || !this.#pumpDue) return;
     this.#pumpDue = false;
     this.pumpSoon();
+  }
+
+  /** Told each thread whose code runs from then on; for debuggers. */
+  onThread: ((thread: Thread) => void) | undefined = undefined;
+  /** Whether a debugger has stopped a thread, so that no other one runs. */
+  #isHeld = false;
+
+  /**
+   * Blocks the running thread until `until`, inside a core function that may be suspended, and all other threads with
+   * it. Returns the value that the host function must return.
+   */
+  hold(until: Promise<void>): unknown {
+    const thread = this.#current;
+    if (thread === undefined) return until;
+    this.#isHeld = true;
+    this.during(until.finally(() => this.#isHeld = false));
+    return thread.waitInCore(() => !this.#isHeld, false, () => undefined);
   }
 
   /** The limits of the call on whose behalf code of the component or of the host runs now. */
@@ -179,7 +197,7 @@ export class Store {
    * progress, are rejected.
    */
   pump(): void {
-    if (this.#pumping) return;
+    if (this.#pumping || this.#isHeld) return;
     // Some functions of runtimes run microtasks before they return; one that queues itself would never let them return.
     this.#pumpDue = this.current !== undefined;
     if (this.#pumpDue) return;
@@ -268,16 +286,19 @@ export class Store {
     this.#resettable = true;
   }
 
+  /** Whether no call or task is in progress. */
+  get isIdle(): boolean {
+    return this.active === 0 && this.current === undefined && this.calls.size === 0 && this.hostCalls === 0 &&
+      this.hostEnds.size === 0 && this.waiting.size === 0 && this.instances.every(({ threads }) => threads.isEmpty);
+  }
+
   /**
    * Restores the recorded state. Throws an Error if there is none, or a call or a task is in progress. If a core
    * instance cannot be reset, closes all and throws the reason.
    */
   reset(): void {
     if (!this.#resettable) throw new Error("The instance was not instantiated with { resettable: true }");
-    const inProgress = this.active > 0 || this.current !== undefined || this.calls.size > 0 || this.hostCalls > 0 ||
-      this.hostEnds.size > 0 ||
-      this.waiting.size > 0 || this.instances.some(({ threads }) => !threads.isEmpty);
-    if (inProgress) throw new Error("The instance is not idle: a call or a task of it is in progress");
+    if (!this.isIdle) throw new Error("The instance is not idle: a call or a task of it is in progress");
     try {
       for (const instance of this.coreInstances) instance.reset();
     } catch (error) {
@@ -378,10 +399,13 @@ export class ComponentInstance {
 
   /** Returns to the state without handles and tasks. Returns the handles of resources of the host that it owned. */
   forget(): ResourceHandle[] {
-    const owned = [...this.handles].filter((entry): entry is ResourceHandle =>
-      entry instanceof ResourceHandle && entry.own && entry.resource.owner === undefined
-    );
-    const waitables = [...this.handles].filter((entry) => entry instanceof Waitable);
+    const owned: ResourceHandle[] = [];
+    const waitables: Waitable[] = [];
+    for (const entry of this.handles) {
+      if (entry instanceof ResourceHandle) {
+        if (entry.own && entry.resource.owner === undefined) owned.push(entry);
+      } else if (entry instanceof Waitable) waitables.push(entry);
+    }
     this.handles.clear();
     this.threads.clear();
     for (const waitable of waitables) waitable.abandon();

@@ -6,7 +6,7 @@
  * are views into `bytes`, which must not change while the component is in use. Errors are MalformedError (or
  * InvalidError for the limits of limits.ts) with an absolute offset.
  */
-import { InvalidError } from "@waft/engine/internal/errors";
+import { InvalidError, WaftError } from "@waft/engine/internal/errors";
 import { readValType } from "@waft/engine/internal/wasm/type_reader";
 import {
   type Canon,
@@ -38,6 +38,28 @@ export function decodeComponent(bytes: Uint8Array): Component {
     throw new InvalidError(message, { offset: 0 });
   }
   return readComponent(new ComponentReader(bytes));
+}
+
+/** The definitions of a component before its first fault, and the error; undefined for a whole component. */
+export interface ComponentPrefix {
+  readonly definitions: readonly Definition[];
+  readonly customs: readonly CustomSection[];
+  readonly fault?: WaftError;
+}
+
+/** Decodes a component up to its first fault, for tools that show damaged ones. Throws no errors of the format. */
+export function decodeComponentUntilFault(bytes: Uint8Array): ComponentPrefix {
+  const reader = new ComponentReader(bytes);
+  const definitions: Definition[] = [];
+  const customs: CustomSection[] = [];
+  try {
+    readHeader(reader);
+    while (reader.left > 0) readSection(reader, definitions, customs);
+  } catch (fault) {
+    if (fault instanceof WaftError) return { definitions, customs, fault };
+    throw fault;
+  }
+  return { definitions, customs };
 }
 
 /** Reads a component that extends to the reader's end. */

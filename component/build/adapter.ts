@@ -81,10 +81,7 @@ function liveFunctions(module: Module, roots: readonly number[]): Set<number> {
 
 function callees({ body }: Func): number[] {
   const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
-  for (let groups = reader.u32(); groups > 0; groups--) {
-    reader.u32();
-    reader.u8(); // An adapter's locals are numbers.
-  }
+  reader.locals();
   const found: number[] = [];
   while (!reader.done) if (REFERRING.has(reader.next())) found.push(reader.imm.index);
   return found;

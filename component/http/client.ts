@@ -3,6 +3,7 @@
  * Invariant: a request goes to an address that the grants permit for its authority, regardless of its fields and its
  * target, and redirections are not followed.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { request as httpsRequest } from "node:https";
 import { isIP } from "node:net";
@@ -43,11 +44,11 @@ const RESOLVER_CODES: Readonly<Record<string, HttpError>> = {
 
 function httpErrorOf(error: unknown): HttpError {
   if (error instanceof ComponentError) return RESOLVER_CODES[String(error.payload)] ?? { tag: "DNS-timeout" };
-  const code = (error as { code?: unknown } | null)?.code;
-  const tag = typeof code === "string" ? CODES[code] : undefined;
+  const code = errorCode(error) ?? "";
+  const tag = CODES[code];
   if (tag !== undefined) return { tag, val: undefined };
-  if (typeof code === "string" && /CERT|SELF_SIGNED|UNABLE_TO_/.test(code)) return { tag: "TLS-certificate-error" };
-  if (typeof code === "string" && code.startsWith("HPE_")) return { tag: "HTTP-protocol-error" };
+  if (/CERT|SELF_SIGNED|UNABLE_TO_/.test(code)) return { tag: "TLS-certificate-error" };
+  if (code.startsWith("HPE_")) return { tag: "HTTP-protocol-error" };
   return { tag: "internal-error", val: undefined };
 }
 

@@ -43,9 +43,23 @@ function targetAuthority({ url = "" }: IncomingMessage): string | undefined {
   return ABSOLUTE.exec(url)?.[1];
 }
 
+/** Fields that HTTP/2 does not have (RFC 9113, section 8.2.2). */
+export const CONNECTION_FIELDS: ReadonlySet<string> = new Set([
+  "connection",
+  "keep-alive",
+  "proxy-connection",
+  "transfer-encoding",
+  "upgrade",
+]);
+
 /** The values of a field of a message that has arrived, each as it was sent. */
 function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
-  return rawHeaders.filter((_, k) => k % 2 === 1 && rawHeaders[k - 1].toLowerCase() === name);
+  const values: string[] = [];
+  for (let k = 0; k + 1 < rawHeaders.length; k += 2) {
+    const given = rawHeaders[k];
+    if (given.length === name.length && given.toLowerCase() === name) values.push(rawHeaders[k + 1]);
+  }
+  return values;
 }
 
 /**
@@ -54,6 +68,7 @@ function valuesOf({ rawHeaders }: IncomingMessage, name: string): string[] {
  */
 export function isSound(message: IncomingMessage, scheme: "HTTP" | "HTTPS" = "HTTP"): boolean {
   const { url = "", httpVersion } = message;
+  if (httpVersion === "2.0") return isSoundHttp2(message);
   const hosts = valuesOf(message, "host");
   const authority = targetAuthority(message);
   const codings = valuesOf(message, "transfer-encoding");
@@ -63,6 +78,41 @@ export function isSound(message: IncomingMessage, scheme: "HTTP" | "HTTPS" = "HT
       (url.slice(0, url.indexOf(":")).toUpperCase() === scheme && AUTHORITY.test(authority))) &&
     (authority === undefined || hosts.every((host) => host.toLowerCase() === authority.toLowerCase())) &&
     (codings.length === 0 || (codings.length === 1 && /^chunked$/i.test(codings[0].trim()) && httpVersion === "1.1"));
+}
+
+/** The same for a request of HTTP/2, whose frames delimit its body. */
+function isSoundHttp2(message: IncomingMessage): boolean {
+  const { url, method, rawHeaders } = message;
+  const names = rawHeaders.filter((_, k) => k % 2 === 0);
+  const pseudo = names.filter((name) => name.startsWith(":"));
+  const [authority, ...others] = [...new Set([...valuesOf(message, ":authority"), ...valuesOf(message, "host")])];
+  return url !== undefined && (/^\/[\x21\x22\x24-\x7e]*$/.test(url) || (url === "*" && method === "OPTIONS")) &&
+    authority !== undefined && AUTHORITY.test(authority) && others.length === 0 &&
+    new Set(pseudo).size === pseudo.length && !names.some((name) => CONNECTION_FIELDS.has(name)) &&
+    valuesOf(message, "host").length <= 1;
+}
+
+/** The authority of a request: that of its target, or its host. */
+function authorityOf(message: IncomingMessage): string | undefined {
+  const { ":authority": authority, host } = message.headers;
+  return targetAuthority(message) ?? (typeof authority === "string" ? authority : host);
+}
+
+/** The host that a request is for, without its port, and the path; a request to a proxy has them in its target. */
+export function destinationOf(message: IncomingMessage): { readonly host: string; readonly path: string } {
+  const authority = authorityOf(message) ?? "";
+  return { host: authority.replace(/\.?(?::\d*)?$/, ""), path: pathOf(message).split("?", 1)[0] };
+}
+
+/** The path and the query, which a request to a proxy has after the authority. */
+function pathOf({ url = "/" }: IncomingMessage): string {
+  return url.replace(ABSOLUTE, "").replace(/^(?=\?|$)/, "/");
+}
+
+/** The fields of a request with another `traceparent`. */
+function withField({ rawHeaders }: IncomingMessage, traceparent: string): string[] {
+  const isKept = (k: number) => rawHeaders[k - k % 2].toLowerCase() !== "traceparent";
+  return [...rawHeaders.filter((_, k) => isKept(k)), "traceparent", traceparent];
 }
 
 function refuse(): never {
@@ -93,9 +143,14 @@ class Incoming implements Holding {
   readonly #headers: Fields;
   readonly #body: Once<() => IncomingBody>;
 
-  constructor(preview1: Preview1, message: IncomingMessage, kind: MessageKind) {
+  constructor(
+    preview1: Preview1,
+    message: IncomingMessage,
+    kind: MessageKind,
+    headers: readonly string[] = message.rawHeaders,
+  ) {
     this.message = message;
-    this.#headers = Fields.arrived(message.rawHeaders);
+    this.#headers = Fields.arrived(headers);
     this.#body = new Once(() => new IncomingBody(preview1, message, kind, this.#share));
   }
 
@@ -112,8 +167,13 @@ class Incoming implements Holding {
 export class IncomingRequest extends Incoming {
   readonly #scheme: "HTTP" | "HTTPS";
 
-  constructor(preview1: Preview1, message: IncomingMessage, scheme: "HTTP" | "HTTPS" = "HTTP") {
-    super(preview1, message, "request");
+  /** `traceparent` takes the place of the client's field. */
+  constructor(
+    preview1: Preview1,
+    message: IncomingMessage,
+    { scheme = "HTTP", traceparent }: { readonly scheme?: "HTTP" | "HTTPS"; readonly traceparent?: string } = {},
+  ) {
+    super(preview1, message, "request", traceparent === undefined ? undefined : withField(message, traceparent));
     this.#scheme = scheme;
   }
 
@@ -121,9 +181,8 @@ export class IncomingRequest extends Incoming {
     return methodOf(this.message.method ?? "GET");
   }
 
-  /** The path and the query; a request to a proxy has them after the authority. */
   pathWithQuery(): string | undefined {
-    return (this.message.url ?? "/").replace(ABSOLUTE, "").replace(/^(?=\?|$)/, "/");
+    return pathOf(this.message);
   }
 
   scheme(): Scheme {
@@ -131,7 +190,7 @@ export class IncomingRequest extends Incoming {
   }
 
   authority(): string | undefined {
-    return targetAuthority(this.message) ?? this.message.headers.host;
+    return authorityOf(this.message);
   }
 }
 

@@ -3,7 +3,7 @@
  * `Component.instantiate`, by the names of the interfaces without versions. Invariant: requests go only to hosts that
  * the grants of the WASI name.
  */
-import type { ComponentImports } from "../link/host_imports.ts";
+import type { ComponentImports } from "../link/host_names.ts";
 import { ComponentError } from "../abi/traps.ts";
 import type { ComponentWasi } from "../wasi/mod.ts";
 import { withShapes } from "../wasi/shapes.ts";

@@ -1,30 +1,34 @@
 /**
- * A server whose requests a component answers (wasi:http/incoming-handler of 0.2, wasi:http/handler of 0.3). In: a pool
- * of instances, limits and an address. Out: answers to clients, and a report per request. Invariant: every request has
- * an instance of its own, in the state after instantiation; the number of instances and of requests that wait for one
- * is bounded; a client learns no details of a failure.
+ * A server whose requests components answer (wasi:http/incoming-handler of 0.2, wasi:http/handler of 0.3). In: handlers
+ * by route, limits and an address. Out: answers to clients, and a report per request. Invariants: the handlers bound
+ * the number of instances and of requests that wait for one; a client learns no details of a failure.
  */
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import { createServer, type IncomingMessage, type Server } from "node:http";
 import { createServer as createTlsServer, Server as TlsServer } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
-import { clearImmediate, clearTimeout, setImmediate, setTimeout } from "node:timers";
-import type { Context, InstancePool } from "@waft/engine";
+import type { TLSSocket } from "node:tls";
+import { clearTimeout, setImmediate, setTimeout } from "node:timers";
+import type { Context } from "@waft/engine";
 import { functionShape, signature } from "../abi/type_name.ts";
 import { type ComponentInstance, functionType } from "../component.ts";
 import type { Preview1 } from "../wasi/preview1.ts";
 import { shapesOf } from "../wasi/shapes.ts";
 import { ComponentError } from "../abi/traps.ts";
-import type { HttpError, MessageTarget } from "./body.ts";
-import { grouped } from "./client.ts";
+import type { HttpError } from "./body.ts";
 import {
   type Answer,
+  destinationOf,
   FIRST_FINAL_STATUS,
   IncomingRequest,
   isSound,
   type OutgoingResponse,
   ResponseOutparam,
 } from "./messages.ts";
-import type { TraceContext } from "./trace.ts";
+import type { Http2Connections } from "./http2.ts";
+import type { RequestHandler } from "./request_handler.ts";
+import { answerPlainly, finished, hasNoBody, type HostResponse, ResponseTarget } from "./response.ts";
+import type { RouteTable } from "./routes.ts";
+import type { RequestSpan, RequestTrace, TraceContext } from "./trace.ts";
 import { AsyncRequest, type AsyncResponse } from "./v0_3/messages.ts";
 
 /** The function that handles a request, in WASI 0.2 and in 0.3. */
@@ -50,12 +54,13 @@ export function handlerProblem(instance: ComponentInstance): string | undefined 
   return undefined;
 }
 
+/** Whether instances of the component may handle several requests: WASI 0.3 says so, WASI 0.2 does not. */
+export function isReusable(instance: ComponentInstance): boolean {
+  return instance.has(HANDLE_ASYNC);
+}
+
 /** Limits of a server. */
 export interface ServerLimits {
-  /** The maximum number of requests that are handled at once. */
-  readonly concurrent: number;
-  /** The maximum number of requests in the queue; further ones get status 503. */
-  readonly waiting: number;
   /** The maximum number of answered requests whose clients are still sending or receiving the rest. */
   readonly ending?: number;
   /** The maximum number of connections; further ones are closed. */
@@ -64,6 +69,8 @@ export interface ServerLimits {
 
 /** The end of a request, for a log. */
 export interface RequestReport {
+  /** The component that answered, where a server has several; undefined for answers of the server itself. */
+  readonly component?: string;
   readonly method: string;
   readonly path: string;
   /** The status of the answer; 0 if the connection ended without one. */
@@ -73,6 +80,8 @@ export interface RequestReport {
   readonly client: string;
   /** The version of HTTP, as `1.1`. */
   readonly version: string;
+  /** The part of a trace that the request is, for a server with spans. */
+  readonly span?: RequestSpan;
   /** Bytes of the answer's body, without the framing of chunks. */
   readonly bytes: number;
   /** The reason for which the component failed. */
@@ -104,20 +113,28 @@ interface ServerOptions {
   readonly traces?: TraceContext;
   /** Answers HTTPS in place of HTTP. */
   readonly keys?: ServerKeys;
-  readonly pool: InstancePool<ComponentInstance>;
-  readonly preview1: Preview1;
-  readonly limits: ServerLimits;
-  /** The limits of one request. */
-  readonly context: () => Context;
+  /**
+   * The module http2.ts, for a server that answers HTTP/2, too: with keys, clients choose it by ALPN; without, their
+   * connections begin with its preface (prior knowledge).
+   */
+  readonly http2?: typeof import("./http2.ts");
+  readonly routes: RouteTable<RequestHandler>;
+  readonly limits?: ServerLimits;
   readonly onRequest: (report: RequestReport) => void;
 }
 
-/** The maximum number of bytes of an answer that are held back, to be sent together with its head. */
-const HELD_BYTES = 1 << 14;
+/** A request, and the way back to its client. */
+interface Arrival {
+  readonly request: IncomingMessage;
+  readonly response: HostResponse;
+  /** The address of the client, which its socket forgets when it is closed. */
+  readonly client: string;
+  readonly begun: number;
+  readonly trace: RequestTrace | undefined;
+}
+
 const HEADERS_TIMEOUT_MS = 30_000;
 const HANDSHAKE_TIMEOUT_MS = 30_000;
-/** The time in which a client must receive the rest of an answer after the component has returned. */
-const SENDING_TIMEOUT_MS = 60_000;
 /** The time in which a client must end a request that has been answered. */
 const DISCARDING_TIMEOUT_MS = 5_000;
 /** The interval of the search for connections whose header section is late. */
@@ -130,154 +147,27 @@ const MAX_ENDING = 1 << 12;
 /** The maximum number of requests of one connection that are not answered to the end; not every host has one. */
 const MAX_AHEAD = 1 << 9;
 
-/** True for answers that have no body, even if the component writes one. */
-function hasNoBody(method: string | undefined, status: number): boolean {
-  return method === "HEAD" || status === 204 || status === 304;
-}
-
-/** The connection to a client, which takes an answer. */
-class ResponseTarget implements MessageTarget {
-  readonly #response: ServerResponse;
-  readonly #answer: OutgoingResponse;
-  readonly #discards: boolean;
-  /** Called with the number of bytes of each part of the body that is passed to the host. */
-  readonly #count: (bytes: number) => void;
-  #held: Uint8Array[] = [];
-  #heldBytes = 0;
-  #waiting: (() => void)[] = [];
-  #release: ReturnType<typeof setImmediate> | undefined;
-  #hasHead = false;
-
-  /** Sends the head in the next turn of the event loop, unless the body comes first. */
-  constructor(response: ServerResponse, answer: OutgoingResponse, count: (bytes: number) => void) {
-    this.#response = response;
-    this.#count = count;
-    this.#answer = answer;
-    this.#discards = hasNoBody(response.req.method, answer.statusCode());
-    this.#release = setImmediate(() => this.#sendFirst());
-    response.on("drain", () => this.#drained());
-    response.on("close", () => this.#drained());
-  }
-
-  #drained(): void {
-    for (const taken of this.#waiting.splice(0)) taken();
-  }
-
-  /**
-   * Without chunks there are no trailers, and hosts refuse a head that announces some. A server must not send a length
-   * with status 204 (RFC 9110, section 8.6).
-   */
-  #sendHead(isChunked: boolean): void {
-    if (this.#hasHead) return;
-    this.#hasHead = true;
-    clearImmediate(this.#release);
-    const status = this.#response.statusCode = this.#answer.statusCode();
-    const isLeftOut = (name: string) => name === "trailer" ? !isChunked : name === "content-length" && status === 204;
-    for (const [name, values] of grouped(this.#answer.fields.toRaw())) {
-      if (isLeftOut(name.toLowerCase())) continue;
-      this.#response.setHeader(name, values.length === 1 ? values[0] : values);
-    }
-  }
-
-  /** Sends the head outside of any call: a head that the host refuses ends the connection, not the process. */
-  #sendFirst(): void {
-    try {
-      this.#sendHeld();
-    } catch (error) {
-      // Bun sends a head for a response that is destroyed without one.
-      this.#response.socket?.destroy();
-      this.#response.destroy(error instanceof Error ? error : undefined);
-    }
-  }
-
-  #sendHeld(): void {
-    if (this.#hasHead || this.#response.destroyed) return;
-    const isFramed = this.#discards || this.#answer.fields.contentLength !== undefined;
-    this.#sendHead(!isFramed && this.#response.req.httpVersion === "1.1");
-    if (this.#heldBytes === 0) this.#response.flushHeaders();
-    else this.#response.write(this.#takeHeld());
-  }
-
-  #takeHeld(): Uint8Array {
-    const bytes = new Uint8Array(this.#heldBytes);
-    let at = 0;
-    for (const part of this.#held) {
-      bytes.set(part, at);
-      at += part.length;
-    }
-    this.#count(at);
-    this.#held = [];
-    this.#heldBytes = 0;
-    return bytes;
-  }
-
-  write(bytes: Uint8Array, taken: () => void): void {
-    if (this.#discards || this.#response.destroyed) return taken();
-    if (!this.#hasHead && this.#heldBytes + bytes.length <= HELD_BYTES) {
-      this.#held.push(bytes);
-      this.#heldBytes += bytes.length;
-      return taken();
-    }
-    this.#sendHeld();
-    this.#count(bytes.length);
-    if (this.#response.write(bytes)) taken();
-    else this.#waiting.push(taken);
-  }
-
-  end(trailers: readonly string[]): void {
-    const response = this.#response;
-    if (response.destroyed) return;
-    if (trailers.length > 0 && !this.#discards) {
-      this.#sendHeld();
-      for (const [name, values] of grouped(trailers)) response.addTrailers({ [name]: values.join(", ") });
-    }
-    if (this.#hasHead) return void response.end();
-    this.#sendHead(false);
-    const body = this.#takeHeld();
-    if (!this.#discards && !response.hasHeader("content-length")) response.setHeader("content-length", body.length);
-    response.end(body);
-  }
-
-  abort(): void {
-    clearImmediate(this.#release);
-    this.#response.destroy();
-  }
-}
-
-/** Answers on behalf of the server. Returns the length of the body; 0 if there is an answer already. */
-function answerPlainly(response: ServerResponse, status: number, text: string): number {
-  if (response.headersSent || response.destroyed) {
-    response.destroy();
-    return 0;
-  }
-  for (const name of response.getHeaderNames()) if (name !== "connection") response.removeHeader(name);
-  response.statusCode = status;
-  response.statusMessage = "";
-  response.setHeader("content-type", "text/plain; charset=utf-8");
-  response.setHeader("content-length", text.length + 1);
-  if (status === 503) response.setHeader("retry-after", "1");
-  response.end(`${text}\n`);
-  return text.length + 1;
-}
-
 /** A server of a component. */
 export class ComponentServer {
   readonly #options: ServerOptions;
   readonly #server: Server;
   readonly #scheme: "HTTP" | "HTTPS";
-  readonly #waiting: (() => void)[] = [];
   /** The open connections, with the number of their requests in progress. */
   readonly #connections = new Map<Socket, number>();
   /** Connections whose TLS handshake is not complete. */
   readonly #handshakes = new Set<Socket>();
   /** Connections that have sent an ambiguous request; their further bytes are not interpreted. */
   readonly #distrusted = new WeakSet<Socket>();
-  /** Calls of the component in progress, and answers that have not been sent. */
+  /** Answers HTTP/2; undefined for a server that answers HTTP/1.1 alone. */
+  readonly #http2: Http2Connections | undefined;
+  readonly #http1: ((socket: Socket) => void) | undefined;
+  /** Calls of components in progress, requests in queues, and answers that have not been sent. */
   #active = 0;
+  #queued = 0;
   #open = 0;
   /** The addresses of clients, which sockets forget when they are closed. */
   readonly #clients = new WeakMap<Socket, string>();
-  readonly #bodyBytes = new WeakMap<ServerResponse, number>();
+  readonly #bodyBytes = new WeakMap<HostResponse, number>();
   #acceptedConnections = 0;
   #refusedConnections = 0;
   #refusedRequests = 0;
@@ -289,27 +179,50 @@ export class ComponentServer {
 
   constructor(options: ServerOptions) {
     this.#options = options;
-    const { keys } = options;
+    const { keys, http2 } = options;
     const limits = {
       maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: HEADERS_TIMEOUT_MS,
       connectionsCheckingInterval: CHECKING_INTERVAL_MS,
     };
     this.#scheme = keys === undefined ? "HTTP" : "HTTPS";
-    this.#server = keys === undefined
-      ? createServer(limits)
-      : createTlsServer({ ...limits, ...keys, handshakeTimeout: HANDSHAKE_TIMEOUT_MS, ALPNProtocols: ["http/1.1"] });
+    this.#server = keys === undefined ? createServer(limits) : createTlsServer({
+      ...limits,
+      ...keys,
+      handshakeTimeout: HANDSHAKE_TIMEOUT_MS,
+      ALPNProtocols: [...http2 === undefined ? [] : ["h2"], "http/1.1"],
+    });
     // Hosts leave out the fields beyond their own maximum: a hidden `host` or `transfer-encoding` escaped all checks.
     this.#server.maxHeadersCount = 0;
-    this.#server.on("request", (request, response) => this.#accept(request, response));
+    this.#server.on("request", (request, response) => this.#accept(request, response, request.socket));
+    this.#http2 = http2 && new http2.Http2Connections((...arrival) => this.#accept(...arrival));
+    if (this.#http2 !== undefined) {
+      this.#http1 = this.#ownListeners(keys === undefined ? "connection" : "secureConnection");
+    }
     this.#server.on("connection", (socket: Socket) => this.#connect(socket));
     if (keys === undefined) return;
     this.#server.on("secureConnection", (socket: Socket) => this.#admit(socket));
   }
 
+  /** Takes the host's listeners for connections away; the returned function passes it a connection of HTTP/1.1. */
+  #ownListeners(event: "connection" | "secureConnection"): (socket: Socket) => void {
+    const listeners = this.#server.listeners(event);
+    this.#server.removeAllListeners(event);
+    return (socket) => {
+      for (const listener of listeners) listener.call(this.#server, socket);
+    };
+  }
+
+  /** Passes a connection to the version of HTTP that its client has chosen. */
+  #choose(socket: Socket, http1: (socket: Socket) => void): void {
+    const choose = (isHttp2: boolean) => isHttp2 ? this.#http2?.take(socket) : http1(socket);
+    if (this.#scheme === "HTTPS") choose((socket as TLSSocket).alpnProtocol === "h2");
+    else this.#options.http2?.whenChosen(socket, HEADERS_TIMEOUT_MS, choose);
+  }
+
   /** Takes a new connection, unless too many are open. */
   #connect(socket: Socket): void {
-    const { connections = MAX_CONNECTIONS } = this.#options.limits;
+    const { connections = MAX_CONNECTIONS } = this.#options.limits ?? {};
     if (this.#connections.size + this.#handshakes.size >= connections) {
       this.#refusedConnections++;
       socket.destroy();
@@ -331,6 +244,7 @@ export class ComponentServer {
       this.#connections.delete(socket);
       if (this.#connections.size === 0) this.#drained?.();
     });
+    if (this.#http1 !== undefined) this.#choose(socket, this.#http1);
   }
 
   /**
@@ -363,14 +277,14 @@ export class ComponentServer {
 
   /** The number of requests in progress. */
   get active(): number {
-    return this.#open + this.#waiting.length;
+    return this.#open + this.#queued;
   }
 
   /** The load of this moment. */
   get load(): ServerLoad {
     return {
       handling: this.#active,
-      queued: this.#waiting.length,
+      queued: this.#queued,
       connections: this.#connections.size,
       acceptedConnections: this.#acceptedConnections,
       refusedRequests: this.#refusedRequests,
@@ -385,6 +299,7 @@ export class ComponentServer {
    */
   async drain(idleMs: number): Promise<void> {
     this.#isStopping = true;
+    this.#http2?.stop();
     // The host's `close` would end idle connections, on which a request may be arriving.
     const closeIdle = this.#server.closeIdleConnections;
     this.#server.closeIdleConnections = () => {};
@@ -409,6 +324,7 @@ export class ComponentServer {
 
   async #stop(): Promise<void> {
     this.#isStopping = true;
+    this.#http2?.stop();
     this.#drained?.();
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     const idle = new Promise<void>((resolve) => {
@@ -422,35 +338,50 @@ export class ComponentServer {
     for (const socket of [...this.#connections.keys(), ...this.#handshakes]) socket.destroy();
   }
 
-  #accept(request: IncomingMessage, response: ServerResponse): void {
-    const { concurrent, waiting, ending = MAX_ENDING } = this.#options.limits;
+  #accept(request: IncomingMessage, response: HostResponse, socket: Socket): void {
+    const { ending = MAX_ENDING } = this.#options.limits ?? {};
     const begun = performance.now();
-    const start = () => void this.#handle(request, response, begun);
+    const trace = this.#options.traces?.begin(request);
+    const arrival: Arrival = { request, response, client: this.#clients.get(socket) ?? "", begun, trace };
+    // Streams of HTTP/2 bound themselves, and delimit their requests.
+    const isHttp1 = request.httpVersion !== "2.0";
     const refuse = (status: number, text: string) => {
       if (status === 503) this.#refusedRequests++;
       this.#countBytes(response, answerPlainly(response, status, text));
-      this.#report(request, response, begun);
-      void discardRest(request);
+      this.#report(arrival, spanOf(trace));
+      if (isHttp1) void discardRest(request);
     };
-    endWithSocket(response, request.socket);
-    if (this.#isAhead(request.socket, response)) return void request.socket.destroy();
-    if (this.#distrusted.has(request.socket)) return void response.destroy();
+    if (isHttp1) {
+      endWithSocket(response, socket);
+      if (this.#isAhead(socket, response)) return void socket.destroy();
+      if (this.#distrusted.has(socket)) return void response.destroy();
+    }
     const distrust = (status: number, text: string) => {
-      this.#distrusted.add(request.socket);
-      response.setHeader("connection", "close");
+      if (isHttp1) {
+        this.#distrusted.add(socket);
+        response.setHeader("connection", "close");
+      }
       refuse(status, text);
     };
     if (request.rawHeaders.length > 2 * MAX_REQUEST_FIELDS) return distrust(431, "Request Header Fields Too Large");
     if (!isSound(request, this.#scheme)) return distrust(400, "Bad Request");
-    if (this.#isStopping) response.setHeader("connection", "close");
+    if (this.#isStopping && isHttp1) response.setHeader("connection", "close");
     if (this.#open - this.#active >= ending) return refuse(503, "Service Unavailable");
-    if (this.#active < concurrent) return start();
-    if (this.#waiting.length < waiting) return void this.#waiting.push(start);
+    const { host, path } = destinationOf(request);
+    const handler = this.#options.routes.find(host, path);
+    if (handler === undefined) return refuse(404, "Not Found");
+    this.#queued++;
+    const start = () => {
+      this.#queued--;
+      void this.#handle(handler, arrival);
+    };
+    if (handler.admit(start)) return;
+    this.#queued--;
     refuse(503, "Service Unavailable");
   }
 
   /** Counts a request of a connection; true if it has sent too many ahead, whose answers would fill the memory. */
-  #isAhead(socket: Socket, response: ServerResponse): boolean {
+  #isAhead(socket: Socket, response: HostResponse): boolean {
     const count = (more: number) => {
       const inProgress = this.#connections.get(socket);
       if (inProgress !== undefined) this.#connections.set(socket, inProgress + more);
@@ -460,63 +391,82 @@ export class ComponentServer {
     return count(1) > MAX_AHEAD || socket.destroyed;
   }
 
-  #countBytes(response: ServerResponse, bytes: number): void {
+  #countBytes(response: HostResponse, bytes: number): void {
     this.#bodyBytes.set(response, (this.#bodyBytes.get(response) ?? 0) + bytes);
   }
 
-  #report(request: IncomingMessage, response: ServerResponse, begun: number, error?: unknown): void {
+  #report(
+    { request, response, client, begun }: Arrival,
+    { component, span, error }: Pick<RequestReport, "component" | "span" | "error">,
+  ): void {
     const { method = "", url = "", httpVersion: version } = request;
     this.#options.onRequest({
+      ...(component === undefined ? {} : { component }),
       method,
       path: url,
       status: response.headersSent ? response.statusCode : 0,
       milliseconds: performance.now() - begun,
-      client: this.#clients.get(request.socket) ?? "",
+      client,
       version,
       bytes: this.#bodyBytes.get(response) ?? 0,
+      ...(span === undefined ? {} : { span }),
       ...(error === undefined ? {} : { error }),
     });
   }
 
-  async #handle(request: IncomingMessage, response: ServerResponse, begun: number): Promise<void> {
+  async #handle(handler: RequestHandler, arrival: Arrival): Promise<void> {
+    const { request, response, trace } = arrival;
+    const end = handler.begin();
     this.#active++;
     this.#open++;
     let failure: { readonly error: unknown } | undefined;
     try {
-      const answer = () => this.#answer(request, response);
+      const answer = () => this.#answer(handler, arrival);
       const { traces } = this.#options;
-      if (!response.destroyed) await (traces === undefined ? answer() : traces.run(request, answer));
+      if (!response.destroyed) {
+        await (traces === undefined || trace === undefined ? answer() : traces.run(trace, answer));
+      }
     } catch (error) {
       failure = { error };
       this.#countBytes(response, answerPlainly(response, 500, "Internal Server Error"));
     }
     this.#active--;
-    this.#waiting.shift()?.();
+    end();
     await finished(response);
-    await discardRest(request);
+    if (request.httpVersion !== "2.0") await discardRest(request);
     this.#open--;
-    this.#report(request, response, begun, failure?.error);
+    this.#report(arrival, {
+      ...(handler.name === undefined ? {} : { component: handler.name }),
+      ...spanOf(trace),
+      ...(failure === undefined ? {} : failure),
+    });
     if (this.active === 0) this.#stopping?.();
   }
 
   /** Calls the component. Resolves when it has returned; its answer may still be in transit. */
-  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { pool, context } = this.#options;
-    const instance = pool.take();
+  async #answer(handler: RequestHandler, { request, response, trace }: Arrival): Promise<void> {
+    const { preview1, context } = handler;
+    const instance = handler.take();
     const gone = new AbortController();
     response.on("close", () => {
       if (!response.writableFinished) gone.abort(new Error("the client has closed the connection"));
     });
     const limits = { ...context(), signal: gone.signal };
+    const incoming = new IncomingRequest(preview1, request, {
+      scheme: this.#scheme,
+      ...(trace?.span === undefined ? {} : { traceparent: trace.fields["traceparent"] }),
+    });
+    let hasAnswered = false;
     try {
-      if (instance.has(HANDLE_ASYNC)) await this.#handleAsync(instance, request, response, limits);
-      else await this.#handleOutparam(instance, request, response, limits);
+      if (instance.has(HANDLE_ASYNC)) await this.#handleAsync(instance, preview1, incoming, response, limits);
+      else await this.#handleOutparam(instance, incoming, response, limits);
+      hasAnswered = true;
     } finally {
-      giveBack(pool, instance);
+      handler.put(instance, hasAnswered);
     }
   }
 
-  #send(response: ServerResponse, answer: OutgoingResponse): void {
+  #send(response: HostResponse, answer: OutgoingResponse): void {
     const sink = answer.takeSink(hasNoBody(response.req.method, answer.statusCode()));
     response.on("close", () => sink.fail("closed"));
     sink.attach(new ResponseTarget(response, answer, (bytes) => this.#countBytes(response, bytes)));
@@ -525,8 +475,8 @@ export class ComponentServer {
   /** WASI 0.2: the component passes its answer to an object, and returns when the body is written. */
   async #handleOutparam(
     instance: ComponentInstance,
-    request: IncomingMessage,
-    response: ServerResponse,
+    incoming: IncomingRequest,
+    response: HostResponse,
     limits: Context,
   ): Promise<void> {
     let answered = false;
@@ -537,7 +487,6 @@ export class ComponentServer {
       else if (given.val.statusCode() < FIRST_FINAL_STATUS) refusal = interim(given.val);
       else this.#send(response, given.val);
     };
-    const incoming = new IncomingRequest(this.#options.preview1, request, this.#scheme);
     await instance.callAsync(limits, HANDLE, incoming, new ResponseOutparam(answer));
     if (refusal !== undefined) throw refusal;
     if (!answered) throw new Error("the component returned without an answer");
@@ -546,17 +495,17 @@ export class ComponentServer {
   /** WASI 0.3: the component returns its answer, and then writes the body. */
   async #handleAsync(
     instance: ComponentInstance,
-    request: IncomingMessage,
-    response: ServerResponse,
+    preview1: Preview1,
+    incoming: IncomingRequest,
+    response: HostResponse,
     limits: Context,
   ): Promise<void> {
-    const { preview1 } = this.#options;
     const begun = Date.now();
-    const incoming = AsyncRequest.arrived(new IncomingRequest(preview1, request, this.#scheme));
-    const answer = await instance.callAsync<AsyncResponse>(limits, HANDLE_ASYNC, incoming).catch((error: unknown) => {
+    const request = AsyncRequest.arrived(incoming);
+    const answer = await instance.callAsync<AsyncResponse>(limits, HANDLE_ASYNC, request).catch((error: unknown) => {
       throw error instanceof ComponentError ? refused(error.payload as HttpError) : error;
     });
-    const { outgoing, sent } = answer.send(preview1, (status) => hasNoBody(request.method, status));
+    const { outgoing, sent } = answer.send(preview1, (status) => hasNoBody(incoming.message.method, status));
     if (outgoing.statusCode() < FIRST_FINAL_STATUS) {
       sent.catch(() => {});
       outgoing[Symbol.dispose]();
@@ -577,6 +526,10 @@ export class ComponentServer {
   }
 }
 
+function spanOf(trace: RequestTrace | undefined): { readonly span?: RequestSpan } {
+  return trace?.span === undefined ? {} : { span: trace.span };
+}
+
 /** The failure of a component that answers with the status of an interim response, after which clients wait on. */
 function interim(answer: OutgoingResponse): Error {
   return new Error(`the component answered with status ${answer.statusCode()}, which no final response has`);
@@ -590,7 +543,7 @@ function refused({ tag }: HttpError): Error {
  * Closes a connection at the deadline of its call, which began at `begun`. Returns a function that cancels the
  * deadline.
  */
-function cutAtDeadline(response: ServerResponse, { deadline }: Context, begun: number): () => void {
+function cutAtDeadline(response: HostResponse, { deadline }: Context, begun: number): () => void {
   if (deadline === undefined) return () => {};
   const left = (typeof deadline === "number" ? begun + deadline : deadline.getTime()) - Date.now();
   const timer = setTimeout(() => response.destroy(), Math.max(0, left));
@@ -600,7 +553,7 @@ function cutAtDeadline(response: ServerResponse, { deadline }: Context, begun: n
 /**
  * Ends a response with its connection. The host ends only the response in progress, not those of pipelined requests.
  */
-function endWithSocket(response: ServerResponse, socket: Socket): void {
+function endWithSocket(response: HostResponse, socket: Socket): void {
   const end = () => {
     if (response.writableFinished) return;
     response.destroy();
@@ -628,30 +581,5 @@ function discardRest(request: IncomingMessage): Promise<void> {
     request.socket.once("close", end);
     request.removeAllListeners("readable");
     request.resume();
-  });
-}
-
-/** Returns an instance to its pool; one that cannot be reset has been closed. */
-function giveBack(pool: InstancePool<ComponentInstance>, instance: ComponentInstance): void {
-  try {
-    pool.put(instance);
-  } catch {
-    // The pool has closed it and makes another.
-  }
-}
-
-/**
- * Waits until a response has been sent, or its connection has ended. A client that does not receive it is disconnected.
- */
-function finished(response: ServerResponse): Promise<void> {
-  return new Promise((resolve) => {
-    if (response.writableFinished || response.destroyed) return resolve();
-    const timer = setTimeout(() => response.destroy(), SENDING_TIMEOUT_MS);
-    const end = () => {
-      clearTimeout(timer);
-      resolve();
-    };
-    response.once("finish", end);
-    response.once("close", end);
   });
 }

@@ -8,7 +8,7 @@ import { camelCase, pascalCase } from "../abi/names.ts";
 import type { CallLimits } from "../async/call_limits.ts";
 import type { Store } from "../async/component_instance.ts";
 import type { OnResolve } from "../async/task.ts";
-import type { FuncType } from "../model/types.ts";
+import type { ComponentType, Extern, FuncType } from "../model/types.ts";
 import { moveRep, type ResourceClass, resourceClass } from "./host_resources.ts";
 import type { FuncItem, InstanceItem, Item } from "./items.ts";
 import type { HostFunction } from "./lifted_function.ts";
@@ -35,13 +35,37 @@ export function hostExports(items: ReadonlyMap<string, Item>, store: Store): Hos
   return exports;
 }
 
+/** The name of a constructor, a method or a static function of a resource: its kind, the resource, and its own name. */
+const RESOURCE_FUNCTION = /^\[(constructor|method|static)\]([^.]*)(?:\.(.*))?$/;
+
+/** The properties of `hostExports` for a component of this type. */
+export function exportNames(type: ComponentType): string[] {
+  const own = new Set(type.defined.map(({ id }) => id));
+  const isClass = (extern: Extern) =>
+    extern.kind === "type" && extern.type.kind === "resource" && own.has(extern.type.id);
+  const externs = [...type.exports];
+  const classes = new Set(externs.flatMap(([name, extern]) => isClass(extern) ? [name] : []));
+  const names = new Set([...classes].map(pascalCase));
+  for (const [name, { kind }] of externs) {
+    if (kind === "module") names.add(name);
+    else if (kind === "instance") names.add(name).add(shortName(name));
+    else if (kind === "func" && !classes.has(RESOURCE_FUNCTION.exec(name)?.[2] ?? "")) {
+      names.add(camelCase(name)).add(name);
+    }
+  }
+  return [...names];
+}
+
+/** The last part of an interface's name, as jco offers it too. */
+function shortName(name: string): string {
+  return camelCase(/^[^/]*\/([^@]*)/.exec(name)?.[1] ?? name);
+}
+
 function addInstance(exports: HostExports, name: string, item: InstanceItem, store: Store): void {
   let made: HostExports | undefined;
   const get = () => made ??= hostExports(item.exports, store);
   define(exports, name, get);
-  // The last part of an interface's name, as jco offers it too.
-  const short = /^[^/]*\/([^@]*)/.exec(name)?.[1] ?? name;
-  if (!(camelCase(short) in exports)) define(exports, camelCase(short), get);
+  if (!(shortName(name) in exports)) define(exports, shortName(name), get);
 }
 
 /** Defines a property that is computed on first use. */
@@ -65,7 +89,7 @@ function addFunction(
   store: Store,
 ): void {
   const make = () => exportedFunction(item, store);
-  const match = /^\[(constructor|method|static)\]([^.]*)(?:\.(.*))?$/.exec(name);
+  const match = RESOURCE_FUNCTION.exec(name);
   const type = match === null ? undefined : classes.get(match[2]);
   if (match === null || type === undefined) {
     define(exports, camelCase(name), make);

@@ -5,25 +5,22 @@
  */
 import { whenSettled } from "@waft/engine/internal/runtime/suspension";
 import { payloadOf } from "../abi/traps.ts";
-import { camelCase, pascalCase } from "../abi/names.ts";
+import { camelCase } from "../abi/names.ts";
 import type { Store } from "../async/component_instance.ts";
 import { cancelOf, mapCall } from "../async/host_calls.ts";
 import type { FuncInst } from "../async/task.ts";
 import type { Definition } from "../model/definitions.ts";
-import { versionTrack } from "../model/names.ts";
 import { Module } from "@waft/engine";
 import type { ComponentType, Extern, FuncType } from "../model/types.ts";
 import { moduleMismatch } from "../validate/core_subtype.ts";
 import { moduleTypeOf } from "./known_modules.ts";
+import { type ComponentImports, lookUpName, member, rootFunction } from "./host_names.ts";
 import type { FuncItem, InstanceItem, Item } from "./items.ts";
 import type { HostFunction } from "./lifted_function.ts";
 import { makeHostResource } from "./host_resources.ts";
 import type { Scope } from "./scope.ts";
 import { type DeclaredExport, declaredExports } from "./type_space.ts";
 import { functionShape, signature } from "../abi/type_name.ts";
-
-/** Imports by name: an object per interface, a function, or a class for a resource. */
-export type ComponentImports = Readonly<Record<string, unknown>>;
 
 /**
  * The property of an interface's object that knows the types of its functions: it returns the shapes (functionShape) of
@@ -35,19 +32,6 @@ export const SHAPES: unique symbol = Symbol("shapes");
 export type ShapesOf = (name: string) => readonly string[];
 
 type Import = Extract<Definition, { kind: "import" }>;
-
-/** The value for the import `name`. */
-export function lookUpName(imports: ComponentImports, name: string): unknown {
-  if (Object.hasOwn(imports, name)) return imports[name];
-  const at = name.lastIndexOf("@");
-  if (at < 0) return undefined;
-  const plain = name.slice(0, at);
-  const track = versionTrack(name.slice(at + 1));
-  for (const key of Object.keys(imports)) {
-    if (key.startsWith(`${plain}@`) && versionTrack(key.slice(plain.length + 1)) === track) return imports[key];
-  }
-  return Object.hasOwn(imports, plain) ? imports[plain] : undefined;
-}
 
 /** The functions of a component that have the shapes of an interface, by their paths. */
 export type CheckedShapes = WeakMap<ShapesOf, Set<string>>;
@@ -76,7 +60,7 @@ export class HostImports {
     const value = lookUpName(this.#imports, name);
     switch (type.kind) {
       case "func":
-        return this.#func(scope.types.func(type.type), this.#rootFunction(name, value), name);
+        return this.#func(scope.types.func(type.type), rootFunction(name, value, this.#imports), name);
       case "instance":
         return this.#instance(name, value, scope, type.type);
       case "type":
@@ -88,14 +72,6 @@ export class HostImports {
         this.missing.push(`a ${type.kind} "${name}", which the host cannot provide`);
         return { sort: "instance", exports: new Map() };
     }
-  }
-
-  #rootFunction(name: string, value: unknown): HostFunction | undefined {
-    if (typeof value === "function") return value as HostFunction;
-    if (typeof value === "object" && value !== null && "default" in value && typeof value.default === "function") {
-      return value.default as HostFunction;
-    }
-    return member(name, this.#imports);
   }
 
   #instance(name: string, value: unknown, scope: Scope, type: number): InstanceItem {
@@ -179,32 +155,6 @@ function externAt(externs: ReadonlyMap<string, Extern>, [name, ...rest]: readonl
   const found = externs.get(name);
   if (rest.length === 0) return found;
   return found?.kind === "instance" ? externAt(found.type.exports, rest) : undefined;
-}
-
-/** A function of the host's object or class; undefined for those that all objects or functions of JavaScript have. */
-function functionIn(holder: object, key: string): HostFunction | undefined {
-  const value = Reflect.get(holder, key) as unknown;
-  const isBuiltIn = key === "constructor" || value === Reflect.get(Object.prototype, key) ||
-    value === Reflect.get(Function.prototype, key);
-  return typeof value === "function" && !isBuiltIn ? value as HostFunction : undefined;
-}
-
-/** The function of an interface, a class or an object that implements the function `name`. */
-function member(name: string, namespace: Readonly<Record<string, unknown>>): HostFunction | undefined {
-  const match = /^\[(constructor|method|static)\]([^.]*)(?:\.(.*))?$/.exec(name);
-  if (match === null) {
-    const found = functionIn(namespace, camelCase(name)) ?? functionIn(namespace, name);
-    return found?.bind(namespace) as HostFunction | undefined;
-  }
-  const [, kind, resource, method = ""] = match;
-  const type = namespace[pascalCase(resource)];
-  if (typeof type !== "function") return undefined;
-  const key = camelCase(method);
-  if (kind === "constructor") return (...args) => Reflect.construct(type, args) as object;
-  const found = functionIn(kind === "static" ? type : type.prototype as object, key);
-  if (found === undefined) return undefined;
-  if (kind === "static") return found.bind(type) as HostFunction;
-  return (self, ...args) => (self as Record<string, HostFunction>)[key](...args);
 }
 
 /** Maps return values and thrown errors to the cases of a `result`. */

@@ -3,7 +3,7 @@
  * the compiled core modules. Out: the items that it exports. Invariant: a definition sees only earlier definitions, so
  * instances form a tree without cycles.
  */
-import type { Context, Module } from "@waft/engine";
+import type { Context, Instance, Module } from "@waft/engine";
 import { LinkError, UnsupportedError } from "@waft/engine";
 import type { Canon, CanonOption } from "../model/canon.ts";
 import { collectOptions } from "../model/canon.ts";
@@ -74,6 +74,8 @@ export interface Environment {
   readonly adapters: AdapterPolicy | undefined;
   /** The compiled form of a core module, by its bytes. */
   moduleOf(bytes: Uint8Array): Module;
+  /** Called for each instance of a core module before others can use it. */
+  readonly instantiated: ((module: Module, instance: Instance, store: Store) => void) | undefined;
 }
 
 /** Finds the argument for an import. */
@@ -172,12 +174,13 @@ class Linker {
     this.#environment.quota.addInstance();
     const imports: Record<string, Record<string, unknown>> = Object.create(null);
     for (const { name, instance } of expr.args) imports[name] = scope.coreInstances[instance];
-    const { context, store } = this.#environment;
+    const { context, store, instantiated } = this.#environment;
     const module = scope.coreModules[expr.module];
     scope.instance.throws ||= usesTags(module);
     return this.#running(() => {
       const instance = module.instantiate(context, imports);
       store.coreInstances.push(instance);
+      instantiated?.(module, instance, store);
       return instance.exports;
     });
   }

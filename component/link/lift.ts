@@ -14,7 +14,7 @@ import type { CoreFunction } from "../async/core_function.ts";
 import { type FuncInst, TASK, Task, type Thread } from "../async/task.ts";
 import type { FuncType, ValType } from "../model/types.ts";
 import type { FuncItem } from "./items.ts";
-import type { HostFunction, LiftedFunction } from "./lifted_function.ts";
+import type { HostFunction, LiftedFunction, ValueCodecs } from "./lifted_function.ts";
 import { completePassing, undoPassing } from "./codecs.ts";
 import type { RuntimeOptions } from "./options.ts";
 
@@ -23,8 +23,9 @@ const CALLBACK = { EXIT: 0, YIELD: 1, WAIT: 2 } as const;
 
 /** Lifts `core`. */
 export function liftFunction(core: CoreFunction, type: FuncType, options: RuntimeOptions): FuncItem {
-  const lifted: LiftedFunction = { core, options, direct: (caller) => directCall(core, type, options, caller) };
-  return { sort: "func", type, lifted, start: startFunction(core, type, options) };
+  const codecs = valueCodecs(type, options);
+  const lifted: LiftedFunction = { core, options, codecs, direct: (caller) => directCall(core, type, options, caller) };
+  return { sort: "func", type, lifted, start: startFunction(core, type, options, codecs) };
 }
 
 function directCall(
@@ -93,8 +94,7 @@ export function onFirstUse<T>(make: (foreign: boolean) => T): (foreign: boolean)
   return (foreign) => made[foreign ? 1 : 0] ??= make(foreign);
 }
 
-/** The functions that lift and lower the values of a lifted function. */
-export function valueCodecs(type: FuncType, options: RuntimeOptions) {
+function valueCodecs(type: FuncType, options: RuntimeOptions): ValueCodecs {
   const { pointer } = options;
   return {
     lowerParams: onFirstUse((foreign) => {
@@ -106,9 +106,13 @@ export function valueCodecs(type: FuncType, options: RuntimeOptions) {
   };
 }
 
-function startFunction(core: CoreFunction, type: FuncType, options: RuntimeOptions): FuncInst {
+function startFunction(
+  core: CoreFunction,
+  type: FuncType,
+  options: RuntimeOptions,
+  { lowerParams, liftResult }: ValueCodecs,
+): FuncInst {
   const { instance, postReturn, callback, isAsync } = options;
-  const { lowerParams, liftResult } = valueCodecs(type, options);
   const taskOptions = { isAsync, hasCallback: callback !== undefined };
   return (onStart, onResolve, caller) => {
     if (!instance.mayEnterFrom(caller)) trap("cannot enter component instance");

@@ -13,7 +13,6 @@ import { Task } from "../async/task.ts";
 import { completePassing, undoPassing } from "./codecs.ts";
 import { unwrapResult } from "./host_exports.ts";
 import type { FuncItem } from "./items.ts";
-import { valueCodecs } from "./lift.ts";
 import type { LiftedFunction } from "./lifted_function.ts";
 
 /** Calls `item`, which has been lifted, once the calls before have ended. */
@@ -28,14 +27,13 @@ export function callSuspendable(
 
 async function run(
   { type }: FuncItem,
-  { core, options }: LiftedFunction,
+  { core, options, codecs: { lowerParams, liftResult } }: LiftedFunction,
   store: Store,
   context: Context,
   args: readonly unknown[],
 ): Promise<unknown> {
   for (const complete of store.deferredAdapters.splice(0)) complete();
   const { instance, postReturn } = options;
-  const { lowerParams, liftResult } = valueCodecs(type, options);
   const limits = absolute(context);
   const limited = <T>(action: () => T): T => underLimits(core, limits, action);
   limited(() => {});

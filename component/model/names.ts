@@ -99,9 +99,16 @@ function splitInterfaceName(name: string): InterfaceName {
   if (tail === "") return { kind: "interface", namespace, package: packageName, interface: label };
   if (!tail.startsWith("@")) throw new NameFault(`trailing characters found: \`${tail}\``);
   const version = tail.slice(1);
-  const fault = versionFault(version);
+  const fault = isCanonicalVersion(version) ? undefined : versionFault(version);
   if (fault !== undefined) throw new NameFault(`\`${version}\` is not a version: ${fault}`);
   return { kind: "interface", namespace, package: packageName, interface: label, version };
+}
+
+const CANONICAL_VERSION = /^(?:[1-9][0-9]*|0\.[1-9][0-9]*|0\.0\.(?:0|[1-9][0-9]*))$/;
+
+/** Whether `text` is the part of a version that compatible versions share (Explainer, "Canonical Interface Name"). */
+export function isCanonicalVersion(text: string): boolean {
+  return CANONICAL_VERSION.test(text);
 }
 
 const VERSION_PARTS = ["major", "minor", "patch"] as const;

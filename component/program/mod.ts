@@ -5,18 +5,12 @@
  *
  * @module
  */
-import { prepareProgram } from "@waft/engine/internal/wasi/prepare_program";
 import { type ProgramOptions, type ProgramResult, runProgram as runModule } from "@waft/engine/wasi/program";
-import { ComponentError } from "../abi/traps.ts";
 import { isComponent } from "../binary/section_ids.ts";
-import { compileComponent } from "../compile_source.ts";
 import { isComponentText } from "../text/is_component_text.ts";
-import { ComponentWasi } from "../wasi/mod.ts";
+import { runCommand } from "./run_command.ts";
 
 export type { ProgramLimits, ProgramOptions, ProgramResult } from "@waft/engine/wasi/program";
-
-/** The function that runs a command, in WASI 0.3 and 0.2. */
-const RUN = ["wasi:cli/run@0.3.0#run", "wasi:cli/run@0.2.0#run"] as const;
 
 /**
  * Runs a program, a module or a component, given in binary form or as text, with files and streams in memory. It
@@ -42,7 +36,7 @@ export async function runProgram(
   source: Uint8Array | ArrayBuffer | string,
   options: ProgramOptions = {},
 ): Promise<ProgramResult> {
-  return await (isComponentSource(source) ? runComponent(source, options) : runModule(source, options));
+  return await (isComponentSource(source) ? runCommand(source, options, true) : runModule(source, options));
 }
 
 function isComponentSource(source: Uint8Array | ArrayBuffer | string): boolean {
@@ -50,33 +44,4 @@ function isComponentSource(source: Uint8Array | ArrayBuffer | string): boolean {
   if (!(source instanceof Uint8Array) && !(source instanceof ArrayBuffer)) return false;
   const bytes = new Uint8Array(source);
   return isComponent(bytes) || isComponentText(bytes);
-}
-
-async function runComponent(
-  source: Uint8Array | ArrayBuffer | string,
-  options: ProgramOptions,
-): Promise<ProgramResult> {
-  const program = await prepareProgram(options);
-  const { engine, context } = program;
-  const component = compileComponent(engine, source);
-  const wasi = new ComponentWasi({ ...program.wasi, waitInEventLoop: true });
-  try {
-    return await program.finish(async () => {
-      const instance = component.instantiate(context, wasi.imports);
-      try {
-        const run = RUN.find((name) => instance.has(name));
-        if (run === undefined) throw new TypeError("The component is not a command: it does not export wasi:cli/run");
-        await instance.callAsync(context, run);
-        return 0;
-      } catch (error) {
-        // The error case of `run`, which has no value.
-        if (error instanceof ComponentError) return 1;
-        throw error;
-      } finally {
-        instance.close();
-      }
-    }, () => wasi.files);
-  } finally {
-    wasi.close();
-  }
 }

@@ -36,6 +36,12 @@ export function printComponent(component: Component): string {
   return printer.text;
 }
 
+/** The text of each definition of a component; of core modules and components in it, only their sizes. */
+export function definitionTexts({ definitions }: Pick<Component, "definitions">): string[] {
+  const printer = new Printer();
+  return definitions.map((definition) => printer.outline(definition));
+}
+
 /** A string of the text format. */
 function quote(text: string): string {
   let quoted = "";
@@ -97,6 +103,18 @@ class Printer {
         if (at < definitions.length) this.#definition(definitions[at]);
       }
     });
+  }
+
+  /** The text of a definition, without the contents of a core module or a component. */
+  outline(definition: Definition): string {
+    const { kind } = definition;
+    if (kind === "core module" || kind === "component") {
+      const { bytes } = kind === "component" ? definition.component : definition;
+      return `(${kind} ${this.#counters.next(kind)}) of ${bytes.length} bytes`;
+    }
+    this.text = "";
+    this.#definition(definition);
+    return this.text.trimEnd();
   }
 
   #definition(definition: Definition): void {
@@ -334,6 +352,8 @@ function subTypeText({ final, supertypes, composite }: SubType): string {
     ? `(func${list("param", composite.params)}${list("result", composite.results)})`
     : composite.kind === "array"
     ? `(array ${fieldText(composite.field)})`
+    : composite.kind === "cont"
+    ? `(cont ${composite.func})`
     : `(struct${composite.fields.map((field) => ` (field ${fieldText(field)})`).join("")})`;
   if (final && supertypes.length === 0) return text;
   return `(sub${final ? " final" : ""}${supertypes.map((index) => ` ${index}`).join("")} ${text})`;

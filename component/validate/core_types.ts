@@ -46,13 +46,18 @@ function declarationsOf(scope: Scope, count: number): Declarations {
 const MAX_OPERANDS = 1_000;
 const MAX_FIELDS = 10_000;
 
-function checkSubType(scope: Scope, declarations: Declarations, { composite }: SubType): void {
+/** The component model has no such types. */
+const NO_DESCRIPTORS = "custom descriptors are not possible in the core types of a component";
+
+function checkSubType(scope: Scope, declarations: Declarations, type: SubType): void {
+  const { composite } = type;
+  if (type.describes !== undefined || type.descriptor !== undefined) scope.fail(NO_DESCRIPTORS);
   if (composite.kind === "func") {
     if (composite.params.length > MAX_OPERANDS || composite.results.length > MAX_OPERANDS) {
       scope.fail(`too many parameters or results: at most ${MAX_OPERANDS} are possible`);
     }
     for (const type of [...composite.params, ...composite.results]) validateValType(declarations, type);
-  } else {
+  } else if (composite.kind !== "cont") {
     const fields = composite.kind === "struct" ? composite.fields : [composite.field];
     if (fields.length > MAX_FIELDS) scope.fail(`too many fields: at most ${MAX_FIELDS} are possible`);
     for (const field of fields) validateValType(declarations, field.storage);
@@ -71,7 +76,7 @@ function resolveGroup(scope: Scope, ids: number[], types: readonly SubType[]): v
     const above = canonicalType(ids[supertypes[0]]);
     if (above.final) scope.fail(`sub type ${start + i} has final supertype ${supertypes[0]}`);
     if (!matchesCompositeType(own.composite, above.composite)) {
-      scope.fail(`sub type ${start + i} does not match supertype ${supertypes[0]}`);
+      scope.fail(`sub type ${start + i} does not match super type ${supertypes[0]}`);
     }
   });
 }
@@ -95,6 +100,7 @@ export function defineCoreType(scope: Scope, expr: CoreTypeExpr): void {
 
 /** The indices of the types that a type refers to. */
 function referencesOf(composite: SubType["composite"]): number[] {
+  if (composite.kind === "cont") return [composite.func];
   const types = composite.kind === "func"
     ? [...composite.params, ...composite.results]
     : (composite.kind === "struct" ? composite.fields : [composite.field]).map(({ storage }) => storage);
@@ -165,6 +171,7 @@ function resolveExtern(scope: Scope, desc: ImportDesc, ids: number[]): CoreExter
   const declarations = declarationsOf(scope, ids.length);
   switch (desc.kind) {
     case "func":
+      if (desc.exact === true) scope.fail(NO_DESCRIPTORS);
       return { kind: "func", ...funcTypeOf(scope, desc.typeIndex, ids) };
     case "tag":
       return { kind: "tag", ...funcTypeOf(scope, desc.type.typeIndex, ids) };

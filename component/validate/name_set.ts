@@ -3,7 +3,14 @@
  * (Binary, "Import and Export Definitions").
  */
 import { invalid } from "../model/invalid.ts";
-import { canonicalName, type ExternName, parseExternName, parseInterfaceName } from "../model/names.ts";
+import {
+  canonicalName,
+  type ExternName,
+  isCanonicalVersion,
+  parseExternName,
+  parseInterfaceName,
+  versionFault,
+} from "../model/names.ts";
 import type { AnyType, Extern, FuncType } from "../model/types.ts";
 
 export class NameSet {
@@ -94,10 +101,11 @@ function checkInterface(name: string, offset: number): void {
   parseInterfaceName(name, offset);
 }
 
-const CANONICAL_VERSION = /^(?:[1-9][0-9]*|0\.[1-9][0-9]*|0\.0\.[0-9]+)$/;
-
 function checkVersionSuffix(name: string, parsed: ExternName, suffix: string, offset: number): void {
-  if (parsed.kind !== "interface" || !CANONICAL_VERSION.test(parsed.version ?? "")) {
+  const version = parsed.kind === "interface" ? parsed.version ?? "" : "";
+  if (!isCanonicalVersion(version)) {
     throw invalid(`name \`${name}\` is not valid with \`versionsuffix\` \`${suffix}\``, offset);
   }
+  const fault = versionFault(version + suffix);
+  if (fault !== undefined) throw invalid(`\`${version}${suffix}\` is not a version: ${fault}`, offset);
 }

@@ -1,11 +1,12 @@
 /**
- * Interfaces of WASI that are drafts: wasi:config, wasi:keyvalue (in memory) and wasi:logging. In: values that the
- * guest may read, a limit, a function that takes messages. Out: imports for `Component.instantiate`, by the names of
- * the interfaces without versions. Invariant: a guest gets an interface only if the options name it, and its store has
- * at most the permitted size.
+ * Interfaces of WASI that are drafts: wasi:config, wasi:keyvalue (in memory, or a store of the host) and wasi:logging.
+ * In: values that the guest may read, a limit or a store, a function that takes messages. Out: imports for
+ * `Component.instantiate`, by the names of the interfaces without versions. Invariant: a guest gets an interface only
+ * if the options name it, and its store in memory has at most the permitted size.
  */
 import { ComponentError } from "../abi/traps.ts";
-import { type ComponentImports, SHAPES, type ShapesOf } from "../link/host_imports.ts";
+import { SHAPES, type ShapesOf } from "../link/host_imports.ts";
+import type { ComponentImports } from "../link/host_names.ts";
 
 /** The draft interfaces of a guest; it lacks those that are undefined. */
 export interface DraftOptions {
@@ -13,8 +14,27 @@ export interface DraftOptions {
   readonly config?: Readonly<Record<string, string>>;
   /** The maximum number of bytes of keys and values in the store of wasi:keyvalue. */
   readonly keyvalueBytes?: number;
+  /** A store of the host for wasi:keyvalue, in place of one in memory. Calls that use it must be able to wait. */
+  readonly keyvalue?: KeyvalueStore;
   /** Takes a message of wasi:logging. */
   readonly log?: (level: string, context: string, message: string) => void;
+}
+
+/** A store of values by key. Its functions may throw ComponentErrors of wasi:keyvalue. */
+export interface KeyvalueStore {
+  get(key: string): MaybePromise<Uint8Array | undefined>;
+  set(key: string, value: Uint8Array): MaybePromise<void>;
+  delete(key: string): MaybePromise<void>;
+  exists(key: string): MaybePromise<boolean>;
+  /** All keys. */
+  keys(): MaybePromise<string[]>;
+}
+
+type MaybePromise<T> = T | Promise<T>;
+
+/** The error of a store that has failed. */
+export function storeError(message: string): ComponentError {
+  return new ComponentError({ tag: "other", val: message });
 }
 
 const CONFIG_ERROR = "variant { upstream(string), io(string) }";
@@ -43,10 +63,11 @@ const FUNCTIONS: Readonly<Record<string, Readonly<Record<string, readonly string
 };
 
 /** The imports. */
-export function draftInterfaces({ config, keyvalueBytes, log }: DraftOptions): ComponentImports {
+export function draftInterfaces({ config, keyvalueBytes, keyvalue, log }: DraftOptions): ComponentImports {
+  const store = keyvalue ?? (keyvalueBytes === undefined ? undefined : new MemoryStore(keyvalueBytes));
   return {
     ...(config === undefined ? {} : interfaceOf("wasi:config/store", configFunctions(config))),
-    ...(keyvalueBytes === undefined ? {} : interfaceOf("wasi:keyvalue/store", new Store(keyvalueBytes).functions())),
+    ...(store === undefined ? {} : interfaceOf("wasi:keyvalue/store", storeFunctions(store))),
     ...(log === undefined ? {} : interfaceOf("wasi:logging/logging", { log })),
   };
 }
@@ -69,8 +90,41 @@ const STORES: readonly string[] = ["", "default"];
 /** The size of an entry beside its key and its value. */
 const ENTRY_BYTES = 64;
 
+/** The functions of wasi:keyvalue/store. */
+function storeFunctions(store: KeyvalueStore): object {
+  class Bucket {
+    get(key: string): MaybePromise<Uint8Array | undefined> {
+      return store.get(key);
+    }
+
+    set(key: string, value: Uint8Array): MaybePromise<void> {
+      return store.set(key, value);
+    }
+
+    delete(key: string): MaybePromise<void> {
+      return store.delete(key);
+    }
+
+    exists(key: string): MaybePromise<boolean> {
+      return store.exists(key);
+    }
+
+    /** All keys at once, so there is no cursor. */
+    listKeys(): MaybePromise<{ keys: string[]; cursor: undefined }> {
+      const keys = store.keys();
+      const page = (all: string[]) => ({ keys: all, cursor: undefined });
+      return keys instanceof Promise ? keys.then(page) : page(keys);
+    }
+  }
+  const open = (identifier: string) => {
+    if (!STORES.includes(identifier)) throw new ComponentError({ tag: "no-such-store" });
+    return new Bucket();
+  };
+  return { Bucket, open };
+}
+
 /** A store in memory. */
-class Store {
+class MemoryStore implements KeyvalueStore {
   readonly #maxBytes: number;
   readonly #entries = new Map<string, Uint8Array>();
   #bytes = 0;
@@ -79,50 +133,29 @@ class Store {
     this.#maxBytes = maxBytes;
   }
 
-  functions(): object {
-    const entries = this.#entries;
-    const set = (key: string, value: Uint8Array) => this.#set(key, value);
-    const remove = (key: string) => this.#delete(key);
-    class Bucket {
-      get(key: string): Uint8Array | undefined {
-        return entries.get(key);
-      }
-
-      set(key: string, value: Uint8Array): void {
-        set(key, value);
-      }
-
-      delete(key: string): void {
-        remove(key);
-      }
-
-      exists(key: string): boolean {
-        return entries.has(key);
-      }
-
-      /** All keys at once, so there is no cursor. */
-      listKeys(): { keys: string[]; cursor: undefined } {
-        return { keys: [...entries.keys()], cursor: undefined };
-      }
-    }
-    const open = (identifier: string) => {
-      if (!STORES.includes(identifier)) throw new ComponentError({ tag: "no-such-store" });
-      return new Bucket();
-    };
-    return { Bucket, open };
+  get(key: string): Uint8Array | undefined {
+    return this.#entries.get(key);
   }
 
-  #set(key: string, value: Uint8Array): void {
+  exists(key: string): boolean {
+    return this.#entries.has(key);
+  }
+
+  keys(): string[] {
+    return [...this.#entries.keys()];
+  }
+
+  set(key: string, value: Uint8Array): void {
     const old = this.#sizeOf(key);
     const size = sizeOf(key, value);
     if (this.#bytes - old + size > this.#maxBytes) {
-      throw new ComponentError({ tag: "other", val: `the store has at most ${this.#maxBytes} bytes` });
+      throw storeError(`the store has at most ${this.#maxBytes} bytes`);
     }
     this.#entries.set(key, value.slice());
     this.#bytes += size - old;
   }
 
-  #delete(key: string): void {
+  delete(key: string): void {
     this.#bytes -= this.#sizeOf(key);
     this.#entries.delete(key);
   }

@@ -5,7 +5,7 @@
  * and random bytes.
  */
 import type { WasiOptions } from "@waft/engine/wasi";
-import type { ComponentImports } from "../link/host_imports.ts";
+import type { ComponentImports } from "../link/host_names.ts";
 import { datetime, Descriptor, DirectoryEntryStream, filesystemErrorCode, preopens } from "./filesystem.ts";
 import { NetworkGrants, type NetworkOptions } from "./network_grants.ts";
 import { Preview1 } from "./preview1.ts";

@@ -3,7 +3,8 @@
  * functions that the specification gives them (wasi_functions.ts). Invariant: the implementations get arguments of the
  * types that they expect, and a guest reaches none of their methods that the specification does not have.
  */
-import { type ComponentImports, SHAPES, type ShapesOf } from "../link/host_imports.ts";
+import { SHAPES, type ShapesOf } from "../link/host_imports.ts";
+import type { ComponentImports } from "../link/host_names.ts";
 import { FUNCTIONS, TYPES } from "./wasi_functions.ts";
 
 /** The shapes of the functions of an interface, by name. */

@@ -2,6 +2,7 @@
  * Addresses of wasi:sockets. In: addresses as WIT has them, or as text with a port. Out: the other form. Invariant: an
  * IPv4 address inside IPv6 is refused, so an address has one form.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { BlockList, isIP } from "node:net";
 import { networkInterfaces } from "node:os";
 import { ComponentError } from "../abi/traps.ts";
@@ -128,8 +129,7 @@ const CODES: Readonly<Record<string, string>> = {
 
 /** The error code of an error of the system. */
 export function socketErrorCode(error: unknown): string {
-  const code = (error as { code?: unknown } | null)?.code;
-  return typeof code === "string" ? CODES[code] ?? "unknown" : "unknown";
+  return CODES[errorCode(error) ?? ""] ?? "unknown";
 }
 
 /**

@@ -8,9 +8,11 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { MalformedError } from "@waft/engine/internal/errors";
+import { packageId } from "./document.ts";
 import { parseWit } from "./parse.ts";
+import { referencedPackages } from "./references.ts";
 import { type ResolveOptions, resolveWit, type WitDocument } from "./resolve.ts";
-import type { FileSyntax } from "./syntax.ts";
+import type { FileSyntax, PackageName } from "./syntax.ts";
 
 /** The most bytes of a file that is found in a directory. */
 const MAX_FOUND_BYTES = 1 << 24;
@@ -21,6 +23,32 @@ export function loadWit(path: string, options: ResolveOptions = {}): WitDocument
   const root = readFolder(path);
   if (root.length === 0) throw new MalformedError("this directory contains no .wit file", { file: path });
   return resolveWit(root, readDependencies(join(path, "deps")), options);
+}
+
+/** The names of packages in a directory of WIT, before names are resolved. */
+export interface WitReferences {
+  /** The packages that are there, by `namespace:name` with `@version`. */
+  readonly present: ReadonlySet<string>;
+  /** The packages of other names that these refer to. */
+  readonly missing: readonly PackageName[];
+}
+
+/** Finds the packages that the one at `path`, and those in its `deps`, refer to and that are not there. */
+export function missingPackages(path: string): WitReferences {
+  const files = [...readFolder(path), ...readDependencies(join(path, "deps")).flat()];
+  const parts = files.flatMap(({ root, nested }) => [root, ...nested]);
+  const present = new Set(parts.flatMap(({ name }) => name === undefined ? [] : [packageId(name)]));
+  const missing = new Map<string, PackageName>();
+  for (const used of parts.flatMap(referencedPackages)) {
+    if (!present.has(packageId(used))) missing.set(packageId(used), used);
+  }
+  return { present, missing: [...missing.values()] };
+}
+
+/** The packages that a file refers to. */
+export function referencesOf(text: string): PackageName[] {
+  const { root, nested } = parseWit({ file: "package.wit", text });
+  return [root, ...nested].flatMap(referencedPackages);
 }
 
 function readDependencies(folder: string): FileSyntax[][] {

@@ -1,7 +1,7 @@
 /**
  * Resolved WIT → TypeScript declarations. In: a world. Out: files by path: `WORLD.d.ts` with `Imports` and `Exports`,
  * and a file per interface below `WORLD/imports` or `WORLD/exports`. The types are those of link/host_exports.ts and
- * link/host_imports.ts: camelCase, `result` as value or thrown, `{ tag, val }`, resources as classes.
+ * link/host_names.ts: camelCase, `result` as value or thrown, `{ tag, val }`, resources as classes.
  *
  * Invariant: an interface that a world imports and exports has a file for each side, because its resources differ.
  */
@@ -39,6 +39,21 @@ const RESERVED: ReadonlySet<string> = new Set([
 /** The declarations of a world, by path. `name` is that of its file without the ending. */
 export function declareWorld(world: WitWorld, name: string): Map<string, string> {
   return new WorldDeclarations(world, name).files();
+}
+
+/** The names of the properties of the world's type `Exports`. */
+export function declaredExports(world: WitWorld): string[] {
+  const names = new Set<string>();
+  for (const [key, item] of world.exports) {
+    if (item.kind === "interface") names.add(key).add(shortName(key));
+    else if (item.kind === "func" && item.func.kind === "free") names.add(camelCase(item.func.name));
+  }
+  return [...names];
+}
+
+/** The last part of an interface's name in camelCase. */
+function shortName(key: string): string {
+  return camelCase(/^[^/]*\/([^@]*)/.exec(key)?.[1] ?? key);
 }
 
 class WorldDeclarations {
@@ -107,7 +122,7 @@ class WorldDeclarations {
       const path = `./${this.#name}/${side}/${this.#paths[side].get(item.interface)}.d.ts`;
       const type = `import(${JSON.stringify(path)}).Interface`;
       file.line(`readonly ${JSON.stringify(key)}: ${type};`);
-      const short = camelCase(/^[^/]*\/([^@]*)/.exec(key)?.[1] ?? key);
+      const short = shortName(key);
       if (side === "imports" || shorts.has(short) || short === key) continue;
       shorts.add(short);
       file.line(`readonly ${short}: ${type};`);

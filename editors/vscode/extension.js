@@ -1,12 +1,13 @@
 /**
- * The extension of Visual Studio Code: starts `waft debug --dap` for a debugging session. In: the settings, launch
- * configurations, a file that is to be debugged. Out: the command that serves the session. Loads nothing but the
+ * The extension of Visual Studio Code: starts `waft debug --dap` for a debugging session, or connects it with the debug
+ * server of a running program. In: the settings, configurations, a file that is to be debugged. Out: the command or the
+ * server that serves the session. Loads nothing but the
  * interface of the editor; everything else happens in the command.
  */
 "use strict";
 
 const { execFile } = require("node:child_process");
-const { commands, debug, DebugAdapterExecutable, env, Uri, window, workspace } = require("vscode");
+const { commands, debug, DebugAdapterExecutable, DebugAdapterServer, env, Uri, window, workspace } = require("vscode");
 
 const INSTALLING = "https://waft.sh/installing";
 
@@ -40,6 +41,11 @@ exports.activate = (context) => {
   context.subscriptions.push(
     debug.registerDebugAdapterDescriptorFactory("waft", {
       async createDebugAdapterDescriptor(session) {
+        const { request, port } = session.configuration ?? {};
+        if (request === "attach") {
+          if (!Number.isInteger(port)) throw new Error("attach needs the port of the program's debug server");
+          return new DebugAdapterServer(port, "127.0.0.1");
+        }
         const file = command();
         try {
           await requireCommand(file);

@@ -20,6 +20,8 @@ export interface BuiltinRow {
   readonly native: boolean;
   /** Whether only images with the stack rule `logged` have it. */
   readonly logged?: boolean;
+  /** Whether only images of modules that may use stack switching have it. */
+  readonly continuations?: boolean;
   /** Whether the shared stub COMPILE calls it, and nothing else does: it has no code of its own. */
   readonly shared?: boolean;
 }
@@ -78,7 +80,33 @@ export const BUILTIN_ROWS = [
   { name: "check_stack", params: [], results: [], native: false, logged: true },
   // index of a defined function without code → the address of its code; the arguments of the function are kept
   { name: "compile_body", params: [I32], results: [I64], native: false, shared: true },
+  // function, index of the continuation type → continuation
+  { name: "cont_new", params: [REF, I32], results: [REF], native: false, continuations: true },
+  // continuation, number of arguments in the overflow buffer → continuation
+  { name: "cont_bind", params: [REF, I32], results: [REF], native: false, continuations: true },
+  // tag index; payload, then arguments of the resumption, in the overflow buffer
+  { name: "suspend", params: [I32], results: [], native: false, continuations: true },
+  // continuation, type index, handlers (SWITCH_HANDLERS_SHIFT) → 0: it has ended; n: it has suspended with a tag of the
+  // nth handler with a label; in the overflow buffer arguments and tags, then results, or payload and continuation
+  { name: "resume", params: [REF, I32, I32], results: [I32], native: false, continuations: true },
+  // continuation, type index, tag index, handlers; the same with the payload of an exception for the arguments
+  { name: "resume_throw", params: [REF, I32, I32, I32], results: [I32], native: false, continuations: true },
+  // continuation, type index, exception or null, handlers; the same
+  { name: "resume_throw_ref", params: [REF, I32, REF, I32], results: [I32], native: false, continuations: true },
+  // continuation, number of its parameters, tag index; arguments but for the last one in the overflow buffer, where
+  // those of the resumption are afterwards
+  { name: "switch_to", params: [REF, I32, I32], results: [], native: false, continuations: true },
 ] as const satisfies readonly BuiltinRow[];
+
+/** Whether images of modules with these settings have a stub for the routine. */
+export function isInImage(
+  row: BuiltinRow,
+  settings: { readonly stack?: string; readonly continuations?: boolean },
+): boolean {
+  if (row.shared === true) return false;
+  if (row.logged === true) return settings.stack === "logged";
+  return row.continuations !== true || settings.continuations === true;
+}
 
 export type BuiltinName = (typeof BUILTIN_ROWS)[number]["name"];
 

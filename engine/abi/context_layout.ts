@@ -216,6 +216,9 @@ export const STATUS = { DONE: 0, HOST: 1, TRAP: 2, BUILTIN: 3, POLL: 4 } as cons
  */
 export const PARKED = { ENTRY_SP: 0, CONTEXT: 8, RESUME: 16, FRAME: 24 } as const;
 
+/** The argument of `resume` with the numbers of handlers: those with labels, and above this bit those of switches. */
+export const SWITCH_HANDLERS_SHIFT = 16;
+
 /** The module properties that determine the layout of its VM contexts: counts per index space. */
 export interface ContextShape {
   memories: number;

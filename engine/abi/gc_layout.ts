@@ -27,7 +27,10 @@
  * A free slot is zero except for its first eight bytes, so the collector sees fields not yet written as null or zero.
  */
 
-/** An object: its header, then its fields (layoutFields) or its packed elements; v128 is aligned to 8 bytes. */
+/**
+ * An object: its header, then its fields and descriptor (layoutFields) or its packed elements; v128 is aligned to 8
+ * bytes.
+ */
 export const OBJECT = {
   /** Canonical type id, u32; 0 only in a free slot. */
   TYPE_ID: 0,
@@ -77,7 +80,10 @@ export function sizeClassOf(bytes: number): number {
   return low;
 }
 
-/** The allocation cells, at CONTEXT.HEAP: one area per thread, at a fixed address for the thread's lifetime. */
+/**
+ * The allocation cells, at CONTEXT.HEAP: one area per thread, and one per instance whose objects are counted, each at a
+ * fixed address for the lifetime of the instances that use it.
+ */
 export const CELLS = {
   /**
    * By size class: address of the first free slot, 0 if there is none. The first word of a free slot links to the next.
@@ -85,6 +91,11 @@ export const CELLS = {
   FREE: 0,
   /** Address of the type descriptors (DESCRIPTOR.SIZE bytes per canonical type id). */
   TYPES: 512,
+  /**
+   * For the collector, u32 by size class: number of the first block that waits to be swept, plus 1; 0 for none. Linked
+   * by BLOCK.NEXT.
+   */
+  PENDING: 528,
   /** Size classes by object size: a u8 at index (bytes + 7) >> 3, for objects of at most MAX_SMALL_BYTES. */
   CLASS_OF: 1024,
   SIZE: 8192,
@@ -130,18 +141,34 @@ export const DISPLAY_LENGTH = 8;
 /** Number of field words that the inline bitmap of a descriptor covers. */
 export const LONG_WORDS = 64;
 
+/** The offsets of a struct's fields, and its size in bytes, header included. */
+export interface FieldLayout {
+  readonly offsets: readonly number[];
+  /** Offset of the reference to the object's descriptor; 0 for types without one. */
+  readonly descriptor: number;
+  readonly bytes: number;
+}
+
 /**
- * The field offsets of a struct and its size in bytes, given the field sizes (wasm/types.ts: byteSize). Fields keep
- * their declared order and are aligned to their size, at most 8.
+ * The layout of a struct, given the field sizes (wasm/types.ts: byteSize). Fields keep their declared order and are
+ * aligned to their size, at most 8. The reference to the descriptor follows the first `beforeDescriptor` fields, those
+ * of the supertypes without descriptors; −1: there is none.
  */
-export function layoutFields(sizes: readonly number[]): { offsets: number[]; bytes: number } {
+export function layoutFields(sizes: readonly number[], beforeDescriptor = -1): FieldLayout {
   const offsets: number[] = [];
   let at: number = OBJECT.FIELDS;
-  for (const size of sizes) {
+  const place = (size: number) => {
     const align = Math.min(size, 8);
-    at = Math.ceil(at / align) * align;
-    offsets.push(at);
-    at += size;
+    const offset = Math.ceil(at / align) * align;
+    at = offset + size;
+    return offset;
+  };
+  let descriptor = 0;
+  for (let k = 0; k <= sizes.length; k++) {
+    if (k === beforeDescriptor) descriptor = place(REFERENCE_BYTES);
+    if (k < sizes.length) offsets.push(place(sizes[k]));
   }
-  return { offsets, bytes: Math.ceil(at / 8) * 8 };
+  return { offsets, descriptor, bytes: Math.ceil(at / 8) * 8 };
 }
+
+const REFERENCE_BYTES = 8;

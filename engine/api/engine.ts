@@ -48,6 +48,7 @@ import { currentHost } from "../host/current.ts";
 import type { Host } from "../host/host.ts";
 import { formatAs } from "../host/inspect.ts";
 import { nodeModule } from "../host/process.ts";
+import { NativeJobs } from "../tiers/native_job.ts";
 import { nativeKernels } from "../tiers/native_kernel.ts";
 import { ArtifactError } from "../artifact/format.ts";
 import type { CodeArena } from "../host/memory/code_arena.ts";
@@ -111,6 +112,7 @@ import {
 import { compileProven } from "../compile/compile_proven.ts";
 import { parseModule } from "../text/text_format.ts";
 import { TextPlaces } from "../text/text_places.ts";
+import { pricesOf } from "../wasm/late_fuel_groups.ts";
 import type { Module as WasmModule } from "../wasm/module.ts";
 import { isGuardable } from "../wasm/types.ts";
 
@@ -154,6 +156,13 @@ interface TierUpPlan {
 
 /** True once a module of tier `auto` was compiled: programs of the other tiers start no thread. */
 let mayStartThreads = false;
+
+/** How soon another thread can compile, if native threads are in this state. */
+function readiness(native: NativeJobs["state"]): ReturnType<OptimizingCompiler["readiness"]> {
+  if (native === "loaded") return native;
+  if (workerCount() > 0) return "worker";
+  return native === "possible" ? "native" : "absent";
+}
 
 /** Compiles code with `compile`, possibly to its place, and makes it executable. */
 function compileInto(
@@ -232,7 +241,7 @@ function compileIntrinsic(store: Store, binary: string): CompiledModule {
     new TierUp(store, compiled, code.replaceable, {
       target: hostBackend(),
       options: intrinsicOptions(thread.host),
-      isReady: () => workerCount() > 0,
+      readiness: () => readiness("absent"),
       callSoon,
       send: (message, isUnderWay) => mayStartThreads && sendJob(message, isUnderWay),
       compileHere: () => intrinsicCode(thread.host, binary, "optimizing"),
@@ -271,12 +280,16 @@ function sharedTierUp(
     options,
     shared: job,
     isBound,
-    isReady: () => workerCount() > 0,
+    readiness: () => readiness("absent"),
     callSoon,
     send: sendJob,
     ...(afterCalls === undefined ? {} : { afterCalls }),
     compileHere: () =>
-      compileModule(decodeModule(new Uint8Array(job.binary).slice()), { ...options, target: hostBackend() }),
+      compileModule(decodeModule(new Uint8Array(job.binary).slice()), {
+        ...options,
+        target: hostBackend(),
+        hasValidBodies: true,
+      }),
   });
 }
 
@@ -322,7 +335,7 @@ setNativeMaker(nativeKernels(() => realmStore().thread));
  * returns memory to the system. Safe to call from a host function.
  */
 export function collectGarbage(): void {
-  realmStore().collect();
+  realmStore().sweeps.collect();
 }
 
 /** Statistics of the garbage collector in this JavaScript realm: collections, sizes and pause times. */
@@ -375,6 +388,8 @@ export class Engine implements Settings {
   readonly interruptible: boolean;
   /** The option `fuel`. */
   readonly fuel: boolean;
+  /** The prices of instructions that differ from the defaults, as text: `call=10,i32.div_s=8`. */
+  readonly fuelPrices: string;
   /** The option `deterministic`. */
   readonly deterministic: boolean;
   /** The option `nans`: `processor` is the name of this machine's. */
@@ -412,6 +427,8 @@ export class Engine implements Settings {
     this.tier = settings.tier;
     this.interruptible = settings.interruptible;
     this.fuel = settings.fuel;
+    this.fuelPrices = settings.fuelPrices;
+    pricesOf(this.fuelPrices); // refuses unknown names
     this.deterministic = settings.deterministic;
     this.nans = settings.nans;
     this.stack = settings.stack;
@@ -439,7 +456,7 @@ export class Engine implements Settings {
    * @internal
    */
   get hasSpareInstances(): boolean {
-    return realmStore().openInstances < this.limits.maxInstances / 2;
+    return realmStore().instances.open < this.limits.maxInstances / 2;
   }
 
   /**
@@ -772,28 +789,36 @@ export class Engine implements Settings {
     const by = { tier: "optimizing", kernel: undefined } as const;
     const isHere = this.#tierUpCalls !== undefined || this.#tierUpIterations !== undefined;
     let origin: CompilationReport["origin"] = "background";
+    const native = new NativeJobs(space.thread, compiled.valid, { ...options, target: hostBackend() });
     return new TierUp(space, compiled, replaceable, {
       target: hostBackend(),
       options,
       shared,
       isProven: this.#provesCode,
       startsAtOnce: plan?.startsAtOnce ?? false,
-      isReady: () => workerCount() > 0,
+      readiness: () => readiness(native.state),
       callSoon,
       send: sendJob,
+      startNative: (loop, now, otherwise) => native.start(loop, now, otherwise),
       ...(this.#tierUpCalls === undefined ? {} : { afterCalls: this.#tierUpCalls }),
       ...(this.#tierUpIterations === undefined ? {} : { afterIterations: this.#tierUpIterations }),
       hasBatches: true,
       ...(this.#tierUpBatches && !compiled.settings.deterministic
         ? {
           compileBatchHere: ({ wanted, mostBytes }) =>
-            compileBatch(module, { ...options, target: hostBackend() }, wanted, mostBytes),
+            compileBatch(module, { ...options, target: hostBackend(), hasValidBodies: true }, wanted, mostBytes),
         }
         : {}),
-      compileLoopHere: (place) => compileLoopEntry(module, { ...options, target: hostBackend() }, place),
+      compileLoopHere: (place) =>
+        compileLoopEntry(module, { ...options, target: hostBackend(), hasValidBodies: true }, place),
       compileHere: () => {
         origin = "compile";
-        return compileModule(module, { ...options, target: hostBackend(), note: this.#explain && notes.note });
+        return compileModule(module, {
+          ...options,
+          target: hostBackend(),
+          hasValidBodies: true,
+          note: this.#explain && notes.note,
+        });
       },
       movedUp: (part, times) => {
         if (this.#perfMap) addToPerfMap(part);

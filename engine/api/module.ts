@@ -110,6 +110,7 @@ export class Module {
   /** Compiles the module with explicit bounds checks, for use when address space for guard pages is exhausted. */
   readonly #makeFallback: (() => CompiledModule) | undefined;
   #explicitFallback: CompiledModule | undefined;
+  #readSourceMap: ((url: string) => string | undefined) | undefined;
   /** Replaces baseline code by optimized code; undefined if the code is final. */
   readonly #tierUp: TierUp | undefined;
 
@@ -334,7 +335,26 @@ export class Module {
       this.#tierUp?.begin();
       return this.#tierUp?.current ?? this.#compiled;
     }
-    return this.#explicitFallback ??= this.#makeFallback();
+    if (this.#explicitFallback === undefined) {
+      this.#explicitFallback = this.#makeFallback();
+      if (this.#readSourceMap !== undefined) this.#explicitFallback.debugPlaces.setSourceMap(this.#readSourceMap);
+    }
+    return this.#explicitFallback;
+  }
+
+  /**
+   * Gives the frames of traps the places in the sources that the module's source map names. `read` returns the text of
+   * the map at the address in the module, undefined if there is none; it is called at the first trap, and must not
+   * throw. Maps in the module itself (`data:` URLs) are found without it. Modules of equal bytes share their code, and
+   * with it the map.
+   */
+  setSourceMap(read: (url: string) => string | undefined): void {
+    if (typeof read !== "function") {
+      throw new TypeError(`The reader of a source map must be a function, not ${inWords(read)}`);
+    }
+    this.#readSourceMap = read;
+    this.#compiled.debugPlaces.setSourceMap(read);
+    this.#explicitFallback?.debugPlaces.setSourceMap(read);
   }
 
   /** The module with optimized code, compiled now if it only has baseline code. */
@@ -394,7 +414,7 @@ export class Module {
     checkContext(context);
     checkSettings(context);
     const { maxInstances, ...own } = this.#settings.limits;
-    if (this.#store.openInstances >= maxInstances) {
+    if (this.#store.instances.open >= maxInstances) {
       throw new RangeError(`Too many instances: the limit is ${maxInstances}; close some first`);
     }
     const limits = context.limits === undefined ? own : completeLimits(own, context.limits);
@@ -465,7 +485,7 @@ export class Instance<Exports extends object = Readonly<Record<string, ExportVal
   /** All exports by name: a frozen object without prototype, created on first use. */
   get exports(): Exports {
     if (this.#exports === undefined) {
-      const exports = Object.create(null) as Record<string, ExportValue>;
+      const exports: Record<string, ExportValue> = Object.create(null);
       const { module } = this.#instance;
       const entries = module.valid.exports;
       prepareCallIns(entries.flatMap(({ kind, index }) => kind === "func" ? module.funcType(index) : []));

@@ -64,6 +64,14 @@ export interface EngineOptions {
    */
   fuel?: boolean;
   /**
+   * Prices in fuel, from 0 to 254, by names of instructions (`i32.div_s`) and of groups: `all`, `variables`, `loads`,
+   * `stores`, `branches`, `calls`, `divisions`, `floats`, `vectors`, `atomics`, `objects`, `bulk`, `growth`,
+   * `exceptions`. The price of an instruction counts before that of its group, and that of a later group before that of
+   * an earlier one. What bulk instructions and WASI charge for lengths stays the same. Requires `fuel`. Default: the
+   * prices in translate/fuel_prices.ts.
+   */
+  fuelPrices?: Readonly<Record<string, number>>;
+  /**
    * Compiles code whose results, traps and fuel are the same everywhere: arithmetic produces NaNs as `nans` says; the
    * call depth is limited by a count in abstract units (the limit maxStackBytes, independent of machine frames);
    * memories and tables fail to grow only by their limits (if the system has less memory, the call ends with a
@@ -206,6 +214,7 @@ const OPTION_NAMES: Record<keyof EngineOptions, true> = {
   tier: true,
   interruptible: true,
   fuel: true,
+  fuelPrices: true,
   deterministic: true,
   nans: true,
   stack: true,
@@ -263,6 +272,20 @@ function nanRule({ nans = "canonical" }: EngineOptions, deterministic: boolean):
   return rule;
 }
 
+/** Prices are at most this, so that the price of a region is below 2^31. */
+const MAX_FUEL_PRICE = 254;
+
+/** The option `fuelPrices` as text, whose names the compiler checks. Throws TypeError without `fuel`. */
+function fuelPrices({ fuel, fuelPrices: prices = {} }: EngineOptions): string {
+  requireRecord(prices, "The option fuelPrices");
+  const entries = Object.entries(prices).filter(([, price]) => price !== undefined).sort(([a], [b]) => a < b ? -1 : 1);
+  for (const [name] of entries) {
+    if (/[=,]/.test(name)) throw unknownName("group or instruction of fuelPrices", name, []);
+  }
+  if (entries.length > 0 && fuel !== true) throw new TypeError("The option fuelPrices requires the option fuel");
+  return entries.map(([name, price]) => `${name}=${wholeNumber(price, `The price of ${name}`, MAX_FUEL_PRICE)}`).join();
+}
+
 /**
  * The option `stack`. Throws TypeError for unknown rules, and for `native` where machine frames are not a function of
  * the calls: code of tier `auto` is replaced while it runs.
@@ -305,6 +328,7 @@ export function settingsOf(options: EngineOptions): Settings {
     tier: options.tier ?? (deterministic || verifies ? "optimizing" : "auto"),
     ...chosenSettings({
       ...options,
+      fuelPrices: fuelPrices(options),
       nans: nanRule(options, deterministic),
       stack: stackRule(options, deterministic),
     }),

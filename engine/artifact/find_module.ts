@@ -2,6 +2,7 @@
  * Cached modules. In: the cache key of a module, settings and a cache. Out: the loaded module on a hit. Invariant: this
  * file imports no part of the compiler.
  */
+import { errorCode } from "../base/errors.ts";
 import { codeSettings } from "../settings/code_settings.ts";
 import { artifactIn, type CodeCache, engineKey } from "../cache/code_cache.ts";
 import { sourceStamp } from "../cache/source_stamp.ts";
@@ -152,5 +153,5 @@ export function wasMarked(cache: CodeCache, key: string): boolean {
 
 /** True for errors of the operating system as `node:fs` throws them. */
 function isSystemError(error: unknown): boolean {
-  return error instanceof Error && typeof (error as { code?: unknown }).code === "string";
+  return error instanceof Error && errorCode(error) !== undefined;
 }

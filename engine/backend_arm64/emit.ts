@@ -36,7 +36,7 @@ const HALF_SLACK = STACK_SLACK >> 1;
 
 export class Arm64Emitter extends Emitter<Emission> {
   constructor() {
-    super(FILLER, RESERVED);
+    super(FILLER, RESERVED, false);
   }
 
   override prologue(e: Emission): void {

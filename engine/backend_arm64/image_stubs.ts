@@ -2,12 +2,12 @@
  * Code that every image carries once, in front of its functions: the common end of parking, trap stubs, and the
  * builtins, native or parking.
  */
-import { BUILTIN, BUILTIN_ROWS, type BuiltinRow } from "../abi/builtins.ts";
+import { BUILTIN, BUILTIN_ROWS, type BuiltinRow, isInImage } from "../abi/builtins.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
-import { TRAP_MESSAGES } from "../base/traps.ts";
+import { isDescriptorTrap, TRAP_MESSAGES } from "../base/traps.ts";
 import { FILLER, KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
@@ -23,6 +23,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, generalOrder));
   stub(context, code, STUB.COMPILE, (s) => emitCompileStub(s, generalOrder));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
+    if (isDescriptorTrap(trap) && context.descriptors !== true) continue;
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(0, BigInt(trap));
       s.at(X.LDR_X_U, SCRATCH, CONTEXT_REGISTER, CONTEXT.TRAP_EXIT);
@@ -30,7 +31,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
     });
   }
   BUILTIN_ROWS.forEach((row: BuiltinRow, index) => {
-    if (row.shared === true || row.logged === true && context.stack !== "logged") return;
+    if (!isInImage(row, context)) return;
     stub(context, code, STUB.BUILTIN + index, (s) => emitBuiltin(s, row, index));
   });
 }

@@ -34,7 +34,7 @@ type InstructionKey =
   | AtomicKey<(typeof ATOMIC_ROWS)[number]>
   | AccessKey<(typeof ACCESS_ROWS)[number]>;
 
-interface InstructionRow {
+export interface InstructionRow {
   readonly key: InstructionKey;
   /** Mnemonic and operands, as insts_integer.ts describes. */
   readonly text: string;
@@ -60,7 +60,7 @@ function expandPrecision(key: string, text: string, bits: string): InstructionRo
   );
 }
 
-function expandRow(line: string): InstructionRow[] {
+export function expandRow(line: string): InstructionRow[] {
   const [key, text, bits] = line.split("|");
   if (!bits.includes("z")) return expandPrecision(key, text, bits);
   return [0, 1].flatMap((z) => {

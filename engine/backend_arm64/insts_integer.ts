@@ -75,6 +75,7 @@ export const INTEGER_ROWS = [
   "ADR|adr xd, #~J|0jj10000iiiiiiiiiiiiiiiiiiiddddd",
   // system
   "NOP|nop|11010101000000110010000000011111",
+  "YIELD|yield|11010101000000110010000000111111",
   "CSDB|csdb|11010101000000110010001010011111", // consumption of speculative data barrier
   "BRK|brk #i|11010100001iiiiiiiiiiiiiiii00000",
   "SVC|svc #i|11010100000iiiiiiiiiiiiiiii00001",

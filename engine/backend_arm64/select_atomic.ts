@@ -126,3 +126,8 @@ export function selectFence(s: Arm64Lowering, _id: number): void {
   s.plain(X.DMB_ISH, 0, 0, 0);
   s.end();
 }
+
+export function selectPause(s: Arm64Lowering, _id: number): void {
+  s.plain(X.YIELD, 0, 0, 0);
+  s.end();
+}

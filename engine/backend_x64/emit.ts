@@ -36,7 +36,7 @@ const HALF_SLACK = STACK_SLACK >> 1;
 
 export class X64Emitter extends Emitter<Emission> {
   constructor() {
-    super(FILLER, RESERVED);
+    super(FILLER, RESERVED, true);
   }
 
   override prologue(e: Emission): void {

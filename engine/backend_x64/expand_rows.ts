@@ -88,55 +88,97 @@ const ROW_EXPANDED = new Uint8Array(ROW_COUNT);
 
 const IMMEDIATES: Readonly<Record<string, number>> = { ib: 1, iw: 2, id: 4, io: 8, cb: 1, cd: 4 };
 
-function expandEncoding(row: InstructionRow, n: number): void {
+/** The encoding of a row, without its operands; the fields are those of the columns of instructions.ts. */
+interface Encoding {
+  prefix: number;
+  map: number;
+  opcode: number;
+  digit: number;
+  wide: number;
+  isWideIgnored: number;
+  vex: number;
+  hasModrm: number;
+  condition: number;
+  plusRegister: number;
+  immediate: number;
+}
+
+/** Reads an encoding in the manual's notation. Throws an Error for another. */
+export function readEncoding(text: string): Encoding {
+  const e: Encoding = {
+    prefix: 0,
+    map: MAP.ONE_BYTE,
+    opcode: 0,
+    digit: -1,
+    wide: 0,
+    isWideIgnored: 0,
+    vex: 0,
+    hasModrm: 0,
+    condition: 0,
+    plusRegister: 0,
+    immediate: 0,
+  };
   const bytes: number[] = [];
-  for (const token of row.encoding.split(" ")) {
-    if (token === "REX.W") ROW_WIDE[n] = 1;
-    else if (token.startsWith("VEX.")) expandVex(token, n);
-    else if (token === "/r") ROW_HAS_MODRM[n] = 1;
+  for (const token of text.split(" ")) {
+    if (token === "REX.W") e.wide = 1;
+    else if (token.startsWith("VEX.")) readVex(token, e);
+    else if (token === "/r") e.hasModrm = 1;
     else if (token.startsWith("/")) {
-      ROW_HAS_MODRM[n] = 1;
-      ROW_DIGIT[n] = Number(token.slice(1));
-    } else if (IMMEDIATES[token] !== undefined) ROW_IMMEDIATE[n] = IMMEDIATES[token];
+      e.hasModrm = 1;
+      e.digit = Number(token.slice(1));
+    } else if (IMMEDIATES[token] !== undefined) e.immediate = IMMEDIATES[token];
     else {
-      if (token.endsWith("+cc")) ROW_CONDITION[n] = 1;
-      if (token.endsWith("+r")) ROW_PLUS_REGISTER[n] = 1;
+      if (token.endsWith("+cc")) e.condition = 1;
+      if (token.endsWith("+r")) e.plusRegister = 1;
       bytes.push(parseInt(token, 16));
     }
   }
-  if (ROW_VEX[n] === 0) {
+  if (e.vex === 0) {
     const mandatory = bytes[0] === 0x66 || ((bytes[0] === 0xf2 || bytes[0] === 0xf3) && bytes.length > 1);
-    if (mandatory) ROW_PREFIX[n] = bytes.shift()!;
+    if (mandatory) e.prefix = bytes.shift()!;
     if (bytes[0] === 0x0f) {
       bytes.shift();
       const escape: number = bytes.length > 1 ? bytes[0] : 0;
-      ROW_MAP[n] = escape === 0x38 ? MAP.OF38 : escape === 0x3a ? MAP.OF3A : MAP.OF;
-      if (ROW_MAP[n] !== MAP.OF) bytes.shift();
+      e.map = escape === 0x38 ? MAP.OF38 : escape === 0x3a ? MAP.OF3A : MAP.OF;
+      if (e.map !== MAP.OF) bytes.shift();
     }
   }
-  ROW_OPCODE[n] = bytes[0];
-  if (bytes.length !== 1) {
-    throw new Error(`Instruction row ${row.key}: bad encoding "${row.encoding}"`);
+  if (bytes.length !== 1) throw new Error(`bad encoding "${text}"`);
+  e.opcode = bytes[0];
+  return e;
+}
+
+function readVex(token: string, e: Encoding): void {
+  e.vex = 1;
+  e.isWideIgnored = 1;
+  for (const part of token.split(".")) {
+    if (part === "66" || part === "F2" || part === "F3") e.prefix = parseInt(part, 16);
+    else if (part === "0F") e.map = MAP.OF;
+    else if (part === "0F38") e.map = MAP.OF38;
+    else if (part === "0F3A") e.map = MAP.OF3A;
+    else if (part === "W0" || part === "W1") {
+      e.isWideIgnored = 0;
+      e.wide = part === "W1" ? 1 : 0;
+    }
   }
 }
 
-function expandVex(token: string, n: number): void {
-  ROW_VEX[n] = 1;
-  ROW_W_IGNORED[n] = 1;
-  for (const part of token.split(".")) {
-    if (part === "66" || part === "F2" || part === "F3") ROW_PREFIX[n] = parseInt(part, 16);
-    else if (part === "0F") ROW_MAP[n] = MAP.OF;
-    else if (part === "0F38") ROW_MAP[n] = MAP.OF38;
-    else if (part === "0F3A") ROW_MAP[n] = MAP.OF3A;
-    else if (part === "W0" || part === "W1") {
-      ROW_W_IGNORED[n] = 0;
-      ROW_WIDE[n] = part === "W1" ? 1 : 0;
-    }
-  }
+function expandEncoding(n: number, e: Encoding): void {
+  ROW_PREFIX[n] = e.prefix;
+  ROW_MAP[n] = e.map;
+  ROW_OPCODE[n] = e.opcode;
+  ROW_DIGIT[n] = e.digit;
+  ROW_WIDE[n] = e.wide;
+  ROW_W_IGNORED[n] = e.isWideIgnored;
+  ROW_VEX[n] = e.vex;
+  ROW_HAS_MODRM[n] = e.hasModrm;
+  ROW_CONDITION[n] = e.condition;
+  ROW_PLUS_REGISTER[n] = e.plusRegister;
+  ROW_IMMEDIATE[n] = e.immediate;
 }
 
 function expandRow(row: InstructionRow, n: number): void {
-  expandEncoding(row, n);
+  expandEncoding(n, readEncoding(row.encoding));
   row.operands.forEach((operand, k) => {
     ROW_FIELDS[n * MAX_OPERANDS + k] = operand.field;
     ROW_ACCESSES[n * MAX_OPERANDS + k] = operand.access;

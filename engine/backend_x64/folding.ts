@@ -16,6 +16,7 @@ import { TY, TY_BANK } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";
 import { foldAddress } from "./addressing.ts";
 import { foldStoredLane, foldVector } from "./fold_simd.ts";
+import { scaleOfFactor } from "./source_operands.ts";
 
 /** Folds load `id` of type `ty` into `user`, a float operation, as a memory operand (key vex-float-mem with AVX). */
 function foldFloatLoad(s: X64Lowering, id: number, user: number, ty: number): boolean {
@@ -296,7 +297,7 @@ function foldArithmetic(s: X64Lowering, id: number): void {
   if (s.isImmediate(y)) {
     // imul r, [m], c; test [m], c.
     const test = op[id] === OP.AND && s.folded[id] === FOLD.ONCE;
-    if (op[id] === OP.MUL || test) foldLoad(s, x, id, ty[id]);
+    if (op[id] === OP.MUL && s.folded[id] === 0 || test) foldLoad(s, x, id, ty[id]);
     if (test && op[x] === OP.LOAD8_U && s.uses[x] === 1 && s.folded[x] === 0 && s.imm[y] >= 0 && s.imm[y] <= 0xff) {
       if (canMoveTo(s, x, id)) fold(s, x, id, FOLD.ONCE);
     }
@@ -308,13 +309,14 @@ function foldArithmetic(s: X64Lowering, id: number): void {
   if (!foldLoad(s, y, id, ty[id])) foldLoad(s, x, id, ty[id]);
 }
 
-/** Shapes that one LEA computes: x + (y << k), (x + y) + c, (x + (y << k)) + c, (y << k) + c. */
+/** Shapes that one LEA computes: x + (y << k), (x + y) + c, (x + (y << k)) + c, (y << k) + c, y × (3, 5, 9) + c. */
 function foldSum(s: X64Lowering, id: number): void {
   const { op, a, b, ty } = s;
   if (s.isImmediate(b[id])) {
     const inner = a[id];
     if (!s.affineLea) return;
     if (op[inner] === OP.SHL && isShortShift(s, inner)) foldPure(s, inner, id);
+    else if (op[inner] === OP.MUL && s.folded[id] === 0 && scaleOfFactor(s, b[inner]) !== 0) foldPure(s, inner, id);
     else if (op[inner] === OP.ADD && !s.isImmediate(b[inner]) && !s.isImmediate(a[inner])) foldPure(s, inner, id);
     return;
   }

@@ -2,12 +2,12 @@
  * Code that every image carries once, in front of its functions: constants, the common end of parking, trap stubs, and
  * the builtins, native or parking.
  */
-import { BUILTIN, BUILTIN_ROWS, type BuiltinName, type BuiltinRow } from "../abi/builtins.ts";
+import { BUILTIN, BUILTIN_ROWS, type BuiltinName, type BuiltinRow, isInImage } from "../abi/builtins.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
-import { TRAP_MESSAGES } from "../base/traps.ts";
+import { isDescriptorTrap, TRAP_MESSAGES } from "../base/traps.ts";
 import { FILLER, KIND } from "./emission.ts";
 import { imageConstants } from "./image_constants.ts";
 import { X } from "./instructions.ts";
@@ -30,13 +30,14 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
   stub(context, code, STUB.ALLOCATE, (s) => emitAllocateStub(s, saved));
   stub(context, code, STUB.COMPILE, (s) => emitCompileStub(s, saved));
   for (let trap = 1; trap < TRAP_MESSAGES.length; trap++) {
+    if (isDescriptorTrap(trap) && context.descriptors !== true) continue;
     stub(context, code, STUB.TRAP + trap, (s) => {
       s.constant(RAX, BigInt(trap));
       s.rm(X.JMP_M, 0, CONTEXT_REGISTER, CONTEXT.TRAP_EXIT);
     });
   }
   BUILTIN_ROWS.forEach((row: BuiltinRow, index) => {
-    if (row.shared === true || row.logged === true && context.stack !== "logged") return;
+    if (!isInImage(row, context)) return;
     stub(context, code, STUB.BUILTIN + index, (s) => emitBuiltin(s, row, index));
   });
 }

@@ -208,6 +208,7 @@ export const INTEGER_ROWS = [
   "UD2         | ud2                      | 0F 0B",
   "INT3        | int3                     | CC",
   "NOP         | nop                      | 90",
+  "PAUSE       | pause                    | F3 90",
   "NOP_M       | nop r:rm32               | 0F 1F /0",
   "NOP16_M     | nop r:rm16               | 66 0F 1F /0",
   "REP_MOVSB   | rep_movsb                | F3 A4",

@@ -168,3 +168,8 @@ export function selectFence(s: X64Lowering, _id: number): void {
   s.plain(P.ATOMIC_FENCE, 0, 0, 0);
   s.end();
 }
+
+export function selectPause(s: X64Lowering, _id: number): void {
+  s.plain(X.PAUSE, 0, 0, 0);
+  s.end();
+}

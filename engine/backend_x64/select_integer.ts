@@ -12,7 +12,7 @@ import { X } from "./instructions.ts";
 import { AUX_SCALE_SHIFT, MODE, P } from "./machine_ops.ts";
 import { RAX, RCX, RDX } from "./registers.ts";
 import type { X64Lowering } from "./lowering_context.ts";
-import { source } from "./source_operands.ts";
+import { scaleOfFactor, source } from "./source_operands.ts";
 
 /** def = first op source, in the register of first. */
 function tied(s: X64Lowering, row: number, id: number, first: number, second: number): void {
@@ -70,6 +70,9 @@ export function selectAdd(s: X64Lowering, id: number): void {
       x = a[x];
     } else if (folded[x] !== 0 && op[x] === OP.SHL) {
       return sum(s, id, 0, s.reg(a[x]), imm[b[x]], disp);
+    } else if (folded[x] !== 0 && op[x] === OP.MUL) {
+      const factor = s.reg(a[x]);
+      return sum(s, id, factor, factor, scaleOfFactor(s, b[x]), disp);
     } else {
       return sum(s, id, s.reg(x), 0, 0, disp);
     }
@@ -109,13 +112,13 @@ export function selectMul(s: X64Lowering, id: number): void {
   let y = s.b[id];
   if (s.isImmediate(x) && !s.isImmediate(y)) [x, y] = [y, x];
   if (s.isImmediate(y)) {
-    const factor = s.imm[y];
-    if ((factor === 3 || factor === 5 || factor === 9) && !s.isFoldedLoad(x)) {
+    const scale = scaleOfFactor(s, y);
+    if (scale !== 0 && !s.isFoldedLoad(x)) {
       const vreg = s.reg(x);
-      return sum(s, id, vreg, vreg, factor === 3 ? 1 : factor === 5 ? 2 : 3, 0);
+      return sum(s, id, vreg, vreg, scale, 0);
     }
     source(s, x, true);
-    s.withSource(X.IMUL32_I + s.wide(id), factor, 0);
+    s.withSource(X.IMUL32_I + s.wide(id), s.imm[y], 0);
     s.def(id);
     s.sourceOperands();
     s.end();

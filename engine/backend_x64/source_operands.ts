@@ -30,3 +30,10 @@ export function sourceFloat(s: X64Lowering, id: number): void {
   }
   source(s, id, true);
 }
+
+/** The scale by which v + (v << scale) is v times the constant `factor`: that of 3, 5 and 9; 0 for other values. */
+export function scaleOfFactor(s: X64Lowering, factor: number): number {
+  if (!s.isImmediate(factor)) return 0;
+  const value = s.imm[factor];
+  return value === 3 ? 1 : value === 5 ? 2 : value === 9 ? 3 : 0;
+}

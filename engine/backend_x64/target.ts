@@ -1,12 +1,14 @@
 /**
  * The x64 backend without its optimizing part: the Target of codegen/target.ts. optimizing_target.ts adds that part.
  */
+import { fromBase64 } from "../base/base64.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { relocateImage } from "../codegen/relocate.ts";
 import { putWord } from "../codegen/branch_relaxation.ts";
 import { StubStore } from "../codegen/stored_stubs.ts";
 import type { LazyGate, Target } from "../codegen/target.ts";
 import { FILLER } from "./emission.ts";
+import { ENTRY_JUMP, GATE, LAZY_ENTRY } from "./generated_entries.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { emitImageStubs } from "./image_stubs.ts";
 import { emitLoopEntry } from "./loop_entry.ts";
@@ -20,42 +22,35 @@ function relocate(code: MachineCode): void {
   relocateImage(code, (bytes, at, target) => putWord(bytes, at, target - (at + 4)));
 }
 
+const JUMP = fromBase64(ENTRY_JUMP.x64.code);
+
 /** JMP rel32, which reaches any distance. */
 function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
-  const LENGTH = 5;
-  bytes[at] = 0xe9;
-  putWord(bytes, at + 1, distance - LENGTH);
+  const { target } = ENTRY_JUMP.x64.labels;
+  bytes.set(JUMP, at);
+  putWord(bytes, at + target - 4, distance - target);
   return true;
 }
 
-/** Size in bytes of the entry of a function that is compiled when it is called. */
-const LAZY_ENTRY_BYTES = 16;
+const LAZY = fromBase64(LAZY_ENTRY.x64.code);
 
 /** MOV r11d, index; JMP [rip + displacement]. */
 function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void {
-  const END = at + 12;
-  bytes[at] = 0x41;
-  bytes[at + 1] = 0xbb;
-  putWord(bytes, at + 2, index);
-  bytes[at + 6] = 0xff;
-  bytes[at + 7] = 0x25;
-  putWord(bytes, at + 8, slot - END);
-  bytes.fill(FILLER, END, at + LAZY_ENTRY_BYTES);
+  const { labels } = LAZY_ENTRY.x64;
+  bytes.set(LAZY, at);
+  putWord(bytes, at + labels.index - 4, index);
+  putWord(bytes, at + labels.slot - 4, slot - (at + labels.slot));
 }
 
 /** Leaves the function's index on the stack and the address of the block in r11. */
 const LAZY_GATE: LazyGate = {
   bytes: 32,
-  slow: 12,
+  slow: GATE.x64.labels.slow,
   write(bytes, at, block, stub) {
-    // PUSH r11; LEA r11, [rip + displacement]; JMP [r11]
-    bytes.set([0x41, 0x53, 0x4c, 0x8d, 0x1d], at);
-    putWord(bytes, at + 5, block - (at + 9));
-    bytes.set([0x41, 0xff, 0x23], at + 9);
-    // slow: POP r11; JMP rel32
-    bytes.set([0x41, 0x5b, 0xe9], at + 12);
-    putWord(bytes, at + 15, stub - (at + 19));
-    bytes.fill(FILLER, at + 19, at + 32);
+    const { code, labels } = GATE.x64;
+    bytes.set(fromBase64(code), at);
+    putWord(bytes, at + labels.block - 4, block - (at + labels.block));
+    putWord(bytes, at + labels.stub - 4, stub - (at + labels.stub));
   },
 };
 
@@ -74,7 +69,7 @@ export const X64: Target = {
   relocate,
   writeEntryJump,
   writeLazyEntry,
-  lazyEntryBytes: LAZY_ENTRY_BYTES,
+  lazyEntryBytes: LAZY.length,
   lazyGate: LAZY_GATE,
   loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
   processStubs: STORE.process(buildProcessStubs),

@@ -8,17 +8,26 @@ import { placeImage } from "../link/image.ts";
 import { JOB, type OptimizedCode, type RequestedJob } from "./optimize_job.ts";
 
 /** Milliseconds after which a job is abandoned: its thread is gone. */
-const JOB_MS = 300_000;
+export const JOB_MS = 300_000;
 
 /** Code that a worker has placed. */
 export interface PlacedCode extends OptimizedCode {
   readonly base: number;
 }
 
-export class PlacingJob {
+/** Optimized code on its way, as the thread that asked for it tracks it. */
+export interface CodeJob {
+  /** The time of the request. */
+  readonly since: number;
+  /** Makes progress without blocking. Returns the code once it is placed; a failed job is abandoned. */
+  advance(now: number): PlacedCode | "waiting" | "failed";
+  /** Ends the job, unless it has ended. */
+  abandon(): void;
+}
+
+export class PlacingJob implements CodeJob {
   readonly #job: RequestedJob;
   readonly #arena: CodeArena;
-  /** The time of the request. */
   readonly since: number;
   #code: PlacedCode | undefined;
   #ended = false;
@@ -29,7 +38,6 @@ export class PlacingJob {
     this.since = now;
   }
 
-  /** Makes progress without blocking. Returns the code once it is placed; a failed job is abandoned. */
   advance(now: number): PlacedCode | "waiting" | "failed" {
     const { state } = this.#job;
     if (state === JOB.FAILED || now > this.since + JOB_MS) return this.#fail();
@@ -69,7 +77,6 @@ export class PlacingJob {
     return "failed";
   }
 
-  /** Ends the job, unless it has ended. */
   abandon(): void {
     if (this.#ended) return;
     this.#ended = true;

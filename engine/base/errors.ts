@@ -129,7 +129,7 @@ export interface TrapFrame {
   moduleName?: string;
   /** Byte offset of the instruction in the module's binary form. */
   offset: number;
-  /** The source file, for modules with DWARF line tables. */
+  /** The source file, for modules with DWARF line tables or a source map. */
   file?: string;
   /** Line of the instruction, counted from 1: in the source file, or in the text from which the module was compiled. */
   line?: number;
@@ -202,6 +202,12 @@ export class TrapError extends WaftError {
     if (this.#dump === undefined) throw new Error("The trap has no core dump: it did not happen in an instance");
     return this.#dump(name);
   }
+}
+
+/** The code of an error of the system or of the JavaScript runtime, such as "ENOENT"; undefined if it has none. */
+export function errorCode(error: unknown): string | undefined {
+  if (typeof error !== "object" || error === null || !("code" in error)) return undefined;
+  return typeof error.code === "string" ? error.code : undefined;
 }
 
 /** The message of a trap with its detail. */

@@ -14,6 +14,14 @@ export function unsigned(bits: number): f64 {
   return bits >>> 0;
 }
 
+/**
+ * The index from 0 to 2^32 − 1 with the bits of `word`. The compiled forms read valid bodies only, whose indices are
+ * below 2^31, and keep the word.
+ */
+export function wideIndex(word: number): number {
+  return word >>> 0;
+}
+
 /** Whether `x` is below `y`, both unsigned. */
 export function isBelow(x: number, y: number): boolean {
   return (x >>> 0) < (y >>> 0);

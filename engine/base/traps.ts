@@ -27,6 +27,8 @@ export const TRAP_MESSAGES = [
   "interrupted",
   "out of fuel",
   "allocation size too large",
+  "null descriptor reference",
+  "descriptor cast failure",
 ] as const;
 
 /** Names of the {@linkcode TRAP_MESSAGES} indices. */
@@ -55,6 +57,20 @@ export const TRAP = {
   INTERRUPTED: 21,
   OUT_OF_FUEL: 22,
   ALLOCATION_TOO_LARGE: 23,
+  NULL_DESCRIPTOR: 24,
+  DESCRIPTOR_CAST: 25,
+} as const;
+
+/** Whether only images of modules that may use custom descriptors have a stub for trap `code`. */
+export function isDescriptorTrap(code: number): boolean {
+  return code >= TRAP.NULL_DESCRIPTOR;
+}
+
+/** Messages of the traps of stack switching, which the runtime alone raises: machine code has no codes for them. */
+export const STACK_TRAPS = {
+  NULL: "null continuation reference",
+  CONSUMED: "continuation already consumed",
+  UNHANDLED: "unhandled tag",
 } as const;
 
 /** The code of a trap in `TrapError.code`: part of the API, so a code never changes its meaning. */
@@ -62,10 +78,17 @@ export const TRAP_NAMES: Readonly<Record<string, string>> = Object.fromEntries(
   Object.entries(TRAP).map(([name, code]) => [TRAP_MESSAGES[code], name.toLowerCase().replaceAll("_", "-")]),
 );
 
+/** The codes of the traps of stack switching. */
+const STACK_NAMES: Readonly<Record<string, string>> = {
+  [STACK_TRAPS.NULL]: "null-continuation",
+  [STACK_TRAPS.CONSUMED]: "continuation-consumed",
+  [STACK_TRAPS.UNHANDLED]: "unhandled-tag",
+};
+
 /** Traps whose message goes on after a colon. */
 const OPEN_MESSAGES: Readonly<Record<string, string>> = { "out of memory": "out-of-memory" };
 
 /** The code of the trap with `message`. */
 export function trapName(message: string): string {
-  return TRAP_NAMES[message] ?? OPEN_MESSAGES[message.split(":", 1)[0]] ?? "trap";
+  return TRAP_NAMES[message] ?? STACK_NAMES[message] ?? OPEN_MESSAGES[message.split(":", 1)[0]] ?? "trap";
 }

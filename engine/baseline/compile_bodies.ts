@@ -10,7 +10,7 @@ import type { MachineCode } from "../codegen/machine_code.ts";
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { Bug } from "../base/errors.ts";
 import { ALL_FEATURE_ROWS } from "../settings/features.ts";
-import { BODY_RULES } from "../validate/late_rules.ts";
+import { validateDefined } from "../validate/module.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { lengthOf } from "../wasm/module.ts";
 import { evictTenant, type Kernel, type SecondKernel } from "./kernel_forms.ts";
@@ -285,6 +285,6 @@ function takeSites(kernel: Kernel, code: MachineCode): void {
 
 /** The validation error of an invalid body; a Bug if validateBody accepts it. */
 export function invalidBody(valid: ValidModule, index: number): Error {
-  BODY_RULES.get().validateBody(valid, valid.importedFuncCount + index, null);
+  validateDefined(valid, index);
   return new Bug(`The baseline compiler rejects function ${valid.importedFuncCount + index}, which is valid`);
 }

@@ -7,6 +7,7 @@ import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
 import { layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
+import { pricesOf } from "../wasm/late_fuel_groups.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
 import type { CodeSettings } from "../settings/code_settings.ts";
 import { BytesView, type Func, lengthOf } from "../wasm/module.ts";
@@ -61,20 +62,22 @@ const NO_USE = 0x7fffffff;
 /** Spare bytes after the last table. */
 const SLACK = 64;
 
-/** Size in bytes of a module's tables; the bodies follow them. */
-function tableBytes(valid: ValidModule): number {
+/** Size in bytes of a module's tables; the bodies follow them. `prices` is the number of prices. */
+function tableBytes(valid: ValidModule, prices: number): number {
   let words = 0;
   for (const { composite } of valid.types) {
     words += layout.TYPE_ROW / 4;
     words += composite.kind === "func"
       ? composite.params.length + composite.results.length
+      : composite.kind === "cont"
+      ? 0
       : fieldsOf(composite).length * (layout.FIELD_ROW / 4);
   }
   words += valid.funcTypeIndices.length + valid.elems.length + valid.tagTypeIndices.length;
   words += (valid.globalTypes.length * layout.GLOBAL_ROW + valid.tableTypes.length * layout.TABLE_ROW) / 4;
   words += (valid.memoryTypes.length * layout.MEMORY_ROW + valid.funcs.length * layout.BODY_ROW) / 4;
   words += valid.funcs.length;
-  return words * 4 + valid.declaredFuncs.length + SLACK;
+  return words * 4 + valid.declaredFuncs.length + prices + SLACK;
 }
 
 /** Writes consecutive tables from layout.MODULE on. */
@@ -122,6 +125,7 @@ function writeFields(w: TableWriter, type: StructType | ArrayType): void {
 }
 
 function writeLists(w: TableWriter, composite: CompositeType): void {
+  if (composite.kind === "cont") return;
   if (composite.kind !== "func") {
     writeFields(w, composite);
     return;
@@ -130,7 +134,8 @@ function writeLists(w: TableWriter, composite: CompositeType): void {
   w.words(composite.results);
 }
 
-const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY };
+/** The kernel knows no continuation types: it gets no module with any (compile/compile.ts). */
+const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY, cont: -1 };
 
 /**
  * The four words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT, for a type whose lists begin at address `list`.
@@ -140,6 +145,7 @@ function shapeOf(composite: CompositeType, list: number): readonly number[] {
     const { params, results } = composite;
     return [list, params.length, list + params.length * 4, results.length];
   }
+  if (composite.kind === "cont") return [list, 0, list, 0];
   if (composite.kind === "array") return [list, 1, Math.log2(byteSize(composite.field.storage)), 0];
   const { bytes } = layoutFields(composite.fields.map(({ storage }) => byteSize(storage)));
   return [list, composite.fields.length, bytes, sizeClassOf(bytes)];
@@ -343,7 +349,8 @@ export function writeTables(
   options: KernelOptions,
 ): number {
   const { funcs, declaredFuncs } = valid;
-  const size = tableBytes(valid);
+  const prices = pricesOf(options.fuelPrices);
+  const size = tableBytes(valid, prices.length);
   const bytes = memory.view(layout.MODULE, size);
   const w = new TableWriter(wordsAt(memory, 0, layout.MOVES), wordsAt(memory, layout.MODULE, size));
   writeMode(w, options, context);
@@ -361,7 +368,10 @@ export function writeTables(
   bytes.set(declaredFuncs, at - layout.MODULE);
   const defined = at - layout.MODULE + valid.importedFuncCount;
   options.counted?.forEach((counts, k) => bytes[defined + k] |= counts === 1 ? layout.FUNC_COUNTED : 0);
-  return at + declaredFuncs.length;
+  at += declaredFuncs.length;
+  w.header(layout.H_PRICES, prices.length === 0 ? 0 : at);
+  bytes.set(prices, at - layout.MODULE);
+  return at + prices.length;
 }
 
 /** Writes the module, which has a body, with all of its bodies; returns the size of its tables and bodies in bytes. */
@@ -372,7 +382,8 @@ export function writeModule(
   options: KernelOptions,
 ): number {
   // Room for everything: a memory that grows in between invalidates its views.
-  memory.view(layout.MODULE, tableBytes(valid) + bodyBytes(valid.funcs));
+  const { length } = pricesOf(options.fuelPrices);
+  memory.view(layout.MODULE, tableBytes(valid, length) + bodyBytes(valid.funcs));
   const at = writeTables(memory, valid, context, options);
   return writeBodies(memory, valid, at, { first: 0, end: valid.funcs.length }, options.leftOut) - layout.MODULE;
 }

@@ -6,7 +6,7 @@
  * The bodies pass through the kernel's memory in windows, so that its size does not depend on the module's.
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
-import { BODY_RULES } from "../validate/late_rules.ts";
+import { validateDefined } from "../validate/module.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { lengthOf } from "../wasm/module.ts";
 import { invalidBody, noteFeatureUses, PAIR_BYTES, startThread } from "./compile_bodies.ts";
@@ -99,7 +99,7 @@ class Windows {
       if (status === layout.STATUS_DONE) continue;
       if (status === layout.STATUS_INVALID) throw invalidBody(this.#valid, first + k);
       // The kernel has no room for the body.
-      BODY_RULES.get().validateBody(this.#valid, this.#valid.importedFuncCount + first + k, null);
+      validateDefined(this.#valid, first + k);
     }
   }
 }

@@ -10,6 +10,7 @@ import { codeReader } from "../wasm/late_code_reader.ts";
 import type { Module } from "../wasm/module.ts";
 import { readModule } from "./read_module.ts";
 import { HEADER } from "../wasm/section_ids.ts";
+import type { ModuleReader } from "./sections.ts";
 
 /**
  * Decodes constant instructions itself. Other instructions are errors here, so a CodeReader is loaded only for them.
@@ -23,6 +24,11 @@ class BinaryReader extends ConstantReader {
     code.next();
     this.pos = code.pos;
   }
+}
+
+/** A reader of all instructions. */
+export function binaryReader(bytes: Uint8Array): ModuleReader {
+  return new BinaryReader(bytes);
 }
 
 /** Decodes a core module in binary form. */

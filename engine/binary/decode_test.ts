@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { binaryForms } from "../../tests/support/binary_forms.ts";
+import { OTHER_MESSAGES } from "../script/match.ts";
 import { HAS_TESTSUITE, NEEDS_TESTSUITE, suiteScripts } from "../../tests/support/testsuite.ts";
 import { ByteWriter } from "../base/bytes.ts";
 import { InvalidError, MalformedError } from "../base/errors.ts";
@@ -68,7 +69,8 @@ Deno.test({
         // Validation, which counts frames, rejects a body without its last end that happens to close with the byte
         // 0x0b.
         if (actual === "" && message === "unexpected end of section or function") continue;
-        if (assertion === "malformed") assert.ok(message !== "" && actual.includes(message), place);
+        const expected = actual.includes(message) ? message : OTHER_MESSAGES.get(message);
+        if (assertion === "malformed") assert.ok(message !== "" && actual.includes(expected ?? message), place);
         else assert.equal(actual, "", place);
       }
     }

@@ -10,6 +10,7 @@ import { CONSTANT } from "../wasm/constant_reader.ts";
 import {
   type DataSegment,
   type ElementSegment,
+  EXACT_FUNC,
   EXTERN_KIND,
   type Import,
   type ImportDesc,
@@ -47,7 +48,7 @@ function writeTypes(writer: ByteWriter, module: Module): void {
 }
 
 function writeImportDesc(writer: ByteWriter, desc: ImportDesc): void {
-  writer.u8(EXTERN_KIND[desc.kind]);
+  writer.u8(desc.kind === "func" && desc.exact === true ? EXACT_FUNC : EXTERN_KIND[desc.kind]);
   switch (desc.kind) {
     case "func":
       writer.u32(desc.typeIndex);

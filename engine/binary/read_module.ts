@@ -16,7 +16,7 @@ const NAME_SECTION = "name";
 /** The upper half of the version field is the layer: 1 for components. */
 const COMPONENT_LAYER = 1;
 
-function readHeader(reader: ModuleReader): void {
+export function readHeader(reader: ModuleReader): void {
   const { bytes } = reader;
   if (bytes.length === 0) reader.fail(`${UNEXPECTED_END}: there are no bytes`);
   for (let i = 0; i < 4; i++) {
@@ -58,7 +58,7 @@ function failOversized(reader: ModuleReader, decoding: Decoding, id: number, siz
 }
 
 /** Reads one section; returns its id. `last` is the id of the non-custom section before it, 0 for none. */
-function readSection(reader: ModuleReader, decoding: Decoding, last: number): number {
+export function readSection(reader: ModuleReader, decoding: Decoding, last: number): number {
   const begin = reader.pos;
   const id = reader.u8();
   if (id >= SECTION_RANK.length) reader.fail(`malformed section id ${id}`, begin);

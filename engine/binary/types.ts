@@ -4,14 +4,15 @@
  * read by wasm/type_reader.ts.
  */
 import type { ByteReader, ByteWriter } from "../base/bytes.ts";
-import { EXTERN_KIND, type ImportDesc } from "../wasm/module.ts";
+import { EXACT_FUNC, EXTERN_KIND, type ImportDesc } from "../wasm/module.ts";
 import { TYPE_FORM } from "../wasm/type_forms.ts";
-import { readRefType, readStorageType, readValType } from "../wasm/type_reader.ts";
+import { readHeapType, readRefType, readStorageType, readValType } from "../wasm/type_reader.ts";
+import { inexact, isExact } from "../wasm/exact_heap.ts";
 import {
   type CompositeType,
+  exactHeapOf,
   type FieldType,
   type GlobalType,
-  heapOf,
   type HeapType,
   I32,
   I64,
@@ -25,10 +26,11 @@ import {
   type ValType,
 } from "../wasm/types.ts";
 
-const { FUNC, STRUCT, ARRAY, SUB, SUB_FINAL } = TYPE_FORM;
+const { FUNC, STRUCT, ARRAY, CONT, SUB, SUB_FINAL, DESCRIBES, DESCRIPTOR } = TYPE_FORM;
 /** The first byte of a recursive group of several types. */
 export const REC: number = TYPE_FORM.REC;
 
+const EXACT_BYTE = 0x62;
 const REF_BYTE = 0x64;
 const REF_NULL_BYTE = 0x63;
 
@@ -58,6 +60,14 @@ function readFieldType(reader: ByteReader): FieldType {
   return { storage, mutable: readMutable(reader) };
 }
 
+/** Reads a type index in the form of a heap type. */
+function readTypeIndex(reader: ByteReader): number {
+  const pos = reader.pos;
+  const heap = readHeapType(reader);
+  if (heap < 0 || isExact(heap)) reader.fail("malformed type index", pos);
+  return heap;
+}
+
 function readCompositeType(reader: ByteReader): CompositeType {
   const form = reader.u8();
   switch (form) {
@@ -72,6 +82,8 @@ function readCompositeType(reader: ByteReader): CompositeType {
     }
     case ARRAY:
       return { kind: "array", field: readFieldType(reader) };
+    case CONT:
+      return { kind: "cont", func: readTypeIndex(reader) };
     default:
       if (form >= 0x80) reader.fail("integer representation too long", reader.pos - 1);
       reader.fail(`malformed definition type 0x${form.toString(16)}`, reader.pos - 1);
@@ -82,10 +94,28 @@ function readCompositeType(reader: ByteReader): CompositeType {
 export function readSubType(reader: ByteReader): SubType {
   const form = reader.pos < reader.end ? reader.bytes[reader.pos] : 0;
   const supertypes: number[] = [];
-  if (form !== SUB && form !== SUB_FINAL) return { final: true, supertypes, composite: readCompositeType(reader) };
+  if (form !== SUB && form !== SUB_FINAL) return { final: true, supertypes, ...readDescribedType(reader) };
   reader.pos++;
   for (let left = reader.count(); left > 0; left--) supertypes.push(reader.u32());
-  return { final: form === SUB_FINAL, supertypes, composite: readCompositeType(reader) };
+  return { final: form === SUB_FINAL, supertypes, ...readDescribedType(reader) };
+}
+
+/** Reads a composite type with the clauses before it. */
+function readDescribedType(reader: ByteReader): Pick<SubType, "describes" | "descriptor" | "composite"> {
+  const describes = readClause(reader, DESCRIBES);
+  const descriptor = readClause(reader, DESCRIPTOR);
+  return {
+    ...(describes === undefined ? {} : { describes }),
+    ...(descriptor === undefined ? {} : { descriptor }),
+    composite: readCompositeType(reader),
+  };
+}
+
+/** Reads the type index of the clause `form`, if it is there. */
+function readClause(reader: ByteReader, form: number): number | undefined {
+  if (reader.pos >= reader.end || reader.bytes[reader.pos] !== form) return undefined;
+  reader.pos++;
+  return reader.u32();
 }
 
 /** Reads limits and their flags, of which `allowed` are permitted. */
@@ -139,6 +169,8 @@ export function readExternType(reader: ByteReader): ImportDesc {
   switch (reader.u8()) {
     case EXTERN_KIND.func:
       return { kind: "func", typeIndex: reader.u32() };
+    case EXACT_FUNC:
+      return { kind: "func", typeIndex: reader.u32(), exact: true };
     case EXTERN_KIND.table:
       return { kind: "table", type: readTableType(reader) };
     case EXTERN_KIND.memory:
@@ -155,7 +187,10 @@ export function readExternType(reader: ByteReader): ImportDesc {
 /** Writes a heap type. */
 export function writeHeapType(writer: ByteWriter, heap: HeapType): void {
   if (heap < 0) writer.u8(heap & 0x7f);
-  else writer.s33(heap);
+  else if (isExact(heap)) {
+    writer.u8(EXACT_BYTE);
+    writer.u32(inexact(heap));
+  } else writer.s33(heap);
 }
 
 /** Writes a value or storage type, in the short form if there is one. */
@@ -164,7 +199,7 @@ export function writeValType(writer: ByteWriter, type: ValType): void {
     writer.u8(type);
     return;
   }
-  const heap = heapOf(type);
+  const heap = exactHeapOf(type);
   if (heap >= 0 || !isNullable(type)) writer.u8(isNullable(type) ? REF_NULL_BYTE : REF_BYTE);
   writeHeapType(writer, heap);
 }
@@ -186,6 +221,8 @@ export function writeSubType(writer: ByteWriter, type: SubType): void {
     writer.u32(type.supertypes.length);
     for (const index of type.supertypes) writer.u32(index);
   }
+  writeClause(writer, DESCRIBES, type.describes);
+  writeClause(writer, DESCRIPTOR, type.descriptor);
   const composite = type.composite;
   switch (composite.kind) {
     case "func":
@@ -202,7 +239,18 @@ export function writeSubType(writer: ByteWriter, type: SubType): void {
       writer.u8(ARRAY);
       writeFieldType(writer, composite.field);
       break;
+    case "cont":
+      writer.u8(CONT);
+      writer.s33(composite.func);
+      break;
   }
+}
+
+/** Writes the clause `form` before a composite type, if there is one. */
+function writeClause(writer: ByteWriter, form: number, index: number | undefined): void {
+  if (index === undefined) return;
+  writer.u8(form);
+  writer.u32(index);
 }
 
 function writeLimits(writer: ByteWriter, limits: Limits, flags: number): void {

@@ -3,7 +3,7 @@
  */
 import type { MachineCode } from "./machine_code.ts";
 
-/** Functions start at multiples of this. */
+/** Stubs, thunks and functions start at multiples of this; some functions at multiples of more. */
 export const FUNCTION_ALIGNMENT = 16;
 
 /** Fills the image up to a multiple of `boundary`. */

@@ -7,6 +7,7 @@
  * its blocks but the first have one predecessor, and so has every block that it leads to.
  */
 import type { Allocation } from "./allocation.ts";
+import { CodeAlignment } from "./code_alignment.ts";
 import type { FunctionEmission } from "./emission.ts";
 import { PSEUDO } from "./pseudo_ops.ts";
 import { operandRole, ROLE, type VCode } from "./vcode.ts";
@@ -29,6 +30,7 @@ export class BlockEnds {
   /** Edge, plus one, whose moves are at the block's head; 0 none. */
   headEdge: Int32Array = new Int32Array(64);
   emitted: Uint8Array = new Uint8Array(64);
+  readonly alignment: CodeAlignment = new CodeAlignment();
   /** 1: the block runs without a frame. */
   frameless: Uint8Array = new Uint8Array(64);
   /** 1: the block begins with the prologue. */

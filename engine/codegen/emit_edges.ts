@@ -14,7 +14,7 @@ import { BLOCK_COLD } from "../ir/function.ts";
 import type { BlockEnds } from "./block_ends.ts";
 import { type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
-import { AUX_TRAP_SHIFT } from "./pseudo_ops.ts";
+import { AUX_TRAP_SHIFT, MAX_COMPARED_CASES } from "./pseudo_ops.ts";
 
 function hasMoves(e: FunctionEmission, edge: number): boolean {
   return e.allocation.edgeFirst[edge] !== e.allocation.edgeFirst[edge + 1];
@@ -119,9 +119,6 @@ function sameDestination(e: FunctionEmission, ends: BlockEnds, a: number, b: num
   return ends.target[edgeTo[a]] === ends.target[edgeTo[b]] && !hasMoves(e, a) && !hasMoves(e, b);
 }
 
-/** The maximum number of cases that are compared one after another. */
-const MAX_CHAIN = 4;
-
 /**
  * A switch of few cases as a chain of compares, for instruction `i` with edges first … first + n − 1 (in `succ`), the
  * last of which is the default; `branchCase` jumps to a label if the index is k. Returns false, and does nothing, if
@@ -136,7 +133,7 @@ export function emitChain<E extends FunctionEmission>(
   branchCase: (e: E, index: number, k: number, label: number) => void,
 ): boolean {
   const last = n - 1;
-  if (last > MAX_CHAIN) return false;
+  if (last > MAX_COMPARED_CASES) return false;
   const { succ } = e.v;
   const otherwise = succ[first + last];
   for (let k = 0; k < last; k++) {

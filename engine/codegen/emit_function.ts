@@ -8,9 +8,8 @@
  * The frame is allocated at one place per path (block_ends.ts) and only calls into other instances move the stack
  * pointer otherwise, so that every site's frame size is known.
  */
-import { BLOCK_LOOP } from "../ir/function.ts";
 import { TRAP } from "../base/traps.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
+import { alignImage } from "./align_image.ts";
 import type { BlockEnds } from "./block_ends.ts";
 import { labelOffset, markRows } from "./branch_relaxation.ts";
 import { emitCall } from "./emit_calls.ts";
@@ -18,10 +17,6 @@ import { emitBranch, emitJump } from "./emit_edges.ts";
 import { FIXUP, type FunctionEmission, OUT_OF_LINE } from "./emission.ts";
 import type { Emitter } from "./emitter.ts";
 import { AUX_LANDING, auxConsumer, CONSUMER, PSEUDO, PSEUDO_BASE } from "./pseudo_ops.ts";
-import type { VCode } from "./vcode.ts";
-
-/** The heads of innermost loops start at multiples of this. */
-const LOOP_ALIGNMENT = 16;
 
 /**
  * Emits defined function `index`, which `e` has begun. `distance` is the number of bytes between the stack pointer and
@@ -35,13 +30,15 @@ export function emitFunctionBody<E extends FunctionEmission>(
   distance: number,
 ): void {
   const { v, code, frame } = e;
-  alignImage(code, FUNCTION_ALIGNMENT, emitter.filler);
+  ends.compute(e);
+  ends.alignment.compute(v, ends.predecessors, emitter.alignsWidely);
+  code.alignment = ends.alignment.ofFunction;
+  alignImage(code, code.alignment, emitter.filler);
   code.functionStart[index] = code.length;
   const { positions } = code;
   e.marks = undefined;
   if (positions !== undefined && positions.has(index)) e.marks = [];
   e.mark(-1);
-  ends.compute(e);
   if (ends.frameless[0] === 0) emitter.prologue(e);
   const { layout } = v;
   for (let p = 0; p < v.blockCount; p++) {
@@ -84,7 +81,8 @@ function emitBlock<E extends FunctionEmission>(emitter: Emitter<E>, e: E, ends: 
   const { editAt, edgeFirst, skip } = allocation;
   const { reserved } = emitter;
   ends.emitted[k] = 1;
-  if ((v.blockFlags[k] & BLOCK_LOOP) !== 0 && isInnermost(v, k)) e.fixup(FIXUP.ALIGN, LOOP_ALIGNMENT, 1, 0, 0);
+  const alignment = ends.alignment.ofBlock[k];
+  if (alignment > 1) e.fixup(FIXUP.ALIGN, alignment, 1, 0, 0);
   e.bind(k);
   if (ends.prologue[k] !== 0) {
     emitter.prologue(e);
@@ -123,15 +121,6 @@ function emitUndeferred<E extends FunctionEmission>(
     return;
   }
   for (let m = first; m < end; m++) if (!ends.deferred.includes(m)) emitter.edits(e, m, m + 1);
-}
-
-/** Whether the loop that begins at block `k` contains no other. */
-function isInnermost(v: VCode, k: number): boolean {
-  const depth = v.blockDepth[k];
-  for (let j = k + 1; j < v.blockCount && v.blockDepth[j] >= depth; j++) {
-    if ((v.blockFlags[j] & BLOCK_LOOP) !== 0) return v.blockDepth[j] <= depth;
-  }
-  return true;
 }
 
 function emitInstruction<E extends FunctionEmission>(

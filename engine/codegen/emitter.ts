@@ -10,10 +10,13 @@ export abstract class Emitter<E extends FunctionEmission> {
   readonly filler: number;
   /** Room for the longest expansion of one VCode instruction. */
   readonly reserved: number;
+  /** Whether loops and cases of switches are aligned to more than LOOP_ALIGNMENT (code_alignment.ts). */
+  readonly alignsWidely: boolean;
 
-  constructor(filler: number, reserved: number) {
+  constructor(filler: number, reserved: number, alignsWidely: boolean) {
     this.filler = filler;
     this.reserved = reserved;
+    this.alignsWidely = alignsWidely;
   }
 
   /** The stack check and the frame. */

@@ -4,7 +4,7 @@
  * A forward sweep counts uses and numbers effect groups; a backend's backward sweep then folds, users before producers,
  * by `fold`.
  */
-import { type f64, unsigned } from "../base/numbers.ts";
+import { type f64, lowWord, unsigned } from "../base/numbers.ts";
 import { REGION, regionKind } from "../ir/function.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../base/traps.ts";
@@ -171,6 +171,13 @@ export function upperBound(s: LoweringContext, id: number, depth: number = RANGE
     case OP.ADD: {
       if (depth === 0) return MAX;
       return Math.min(upperBound(s, a[id], depth - 1) + upperBound(s, b[id], depth - 1), MAX);
+    }
+    case OP.OR:
+    case OP.XOR: {
+      if (depth === 0) return MAX;
+      // All bits up to the highest that one of the operands can have.
+      const most = Math.max(upperBound(s, a[id], depth - 1), upperBound(s, b[id], depth - 1));
+      return most < POWERS[31] ? POWERS[32 - Math.clz32(lowWord(most))] - 1 : MAX;
     }
     case OP.LOAD8_U:
       return unsigned(0xff);

@@ -13,7 +13,7 @@ import type { FunctionEmission } from "./emission.ts";
 /** The maximum number of moves: they are wasted when the loop ends. */
 const MAX_MOVES = 3;
 /** Bounds of the search: blocks, and instructions of each. */
-const MAX_BLOCKS = 8;
+const MAX_BLOCKS = 32;
 const MAX_INSTRUCTIONS = 48;
 
 const READ = 0, WRITTEN = 1, NEITHER = 2;

@@ -59,6 +59,8 @@ export class MachineCode {
   functionEnd: Int32Array;
   /** Frame size in bytes, valid anywhere in the body: for faults at places that no site lists (stack overflow). */
   functionFrame: Int32Array;
+  /** The alignment of the function that was emitted or appended last. */
+  alignment = 1;
   /** Registers written by a defined function that has been emitted, callees included: masks, with known = 1. */
   writtenGeneral: Int32Array;
   writtenVector: Int32Array;

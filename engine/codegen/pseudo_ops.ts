@@ -10,6 +10,9 @@
 /** First number of the pseudo operations; rows are smaller. */
 export const PSEUDO_BASE = 1024;
 
+/** The maximum number of cases of a SWITCH that are compared one after another; more have a jump table. */
+export const MAX_COMPARED_CASES = 4;
+
 const SHARED_ROWS = [
   // function boundary and constants
   "ENTRY", // defs: incoming parameters, fixed

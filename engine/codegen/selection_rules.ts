@@ -123,6 +123,7 @@ const RULE_NAMES = {
   ATOMIC_XCHG: "selectAtomicExchange",
   ATOMIC_CMPXCHG: "selectAtomicCompareExchange",
   FENCE: "selectFence",
+  PAUSE: "selectPause",
   VSPLAT: "selectSplat",
   VFROM_SCALAR: "selectFromScalar",
   VREPLACE: "selectReplace",

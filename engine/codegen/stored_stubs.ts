@@ -59,12 +59,14 @@ export interface StoredStubs {
 }
 
 /** The name of the variant of the image stubs that `context` needs. */
-export function stubVariant({ explicitBounds, fuel, cpu, stack }: CodegenContext): string {
+export function stubVariant({ explicitBounds, fuel, cpu, stack, continuations, descriptors }: CodegenContext): string {
   return [
     explicitBounds ? "explicit" : "guard",
     fuel === true ? "fuel" : "",
     cpu.has("avx") ? "avx" : "",
     stack === "logged" ? stack : "",
+    continuations === true ? "continuations" : "",
+    descriptors === true ? "descriptors" : "",
   ].join(" ").trim();
 }
 

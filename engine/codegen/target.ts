@@ -22,6 +22,10 @@ export interface CodegenContext extends Partial<ChosenSettings>, Pick<CodeSettin
    * (context_layout.ts: sharedLengths). None when absent.
    */
   sharedMemories?: readonly boolean[];
+  /** Whether the module may use stack switching. No when absent. */
+  continuations?: boolean;
+  /** Whether it may use custom descriptors. No when absent. */
+  descriptors?: boolean;
   /** Signatures by id, as IR calls name them. */
   signatures: readonly Signature[];
   /** Signature id per defined function. */

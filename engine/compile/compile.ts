@@ -20,7 +20,15 @@ import { alignImage } from "../codegen/align_image.ts";
 import { MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import { type ImageStorage, PlacedCode, StorageExhausted, storageOf } from "../codegen/placed_code.ts";
 import type { CodegenContext, Target } from "../codegen/target.ts";
-import type { BodyWork, CodeSource, CompileBody, CompileLoop, CompileOptions, ModuleWork } from "./compile_options.ts";
+import type {
+  BegunImage,
+  BodyWork,
+  CodeSource,
+  CompileBody,
+  CompileLoop,
+  CompileOptions,
+  ModuleWork,
+} from "./compile_options.ts";
 import { UnsupportedError } from "../base/errors.ts";
 import { ALL_FEATURE_ROWS } from "../settings/features.ts";
 import type { GrowingChunk } from "../host/memory/code_arena.ts";
@@ -32,15 +40,17 @@ import { codeSettings } from "../settings/code_settings.ts";
 import { imitates, nanCodeOf } from "../settings/nans.ts";
 import type { StackRule } from "../settings/stack_rules.ts";
 import { Statistics } from "../base/statistics.ts";
+import { BODY_ANALYSIS } from "../translate/late_body_analysis.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import { type ModuleInterface, moduleInterface } from "../translate/module_interface.ts";
 import { BODY } from "../wasm/body_flags.ts";
 import { compiledForm, freeLargeForm, prepareCompiledForm, usesCompiledForm } from "../portable/late_form.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import { prepareRules } from "../validate/late_rules.ts";
-import { validateModule } from "../validate/module.ts";
+import { validateAllBodies, validateDefined, validateModule } from "../validate/module.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { prepareCodeReader } from "../wasm/late_code_reader.ts";
+import { prepareFuelGroups } from "../wasm/late_fuel_groups.ts";
 import type { Module } from "../wasm/module.ts";
 
 export type { BodyWork, CompileOptions };
@@ -57,7 +67,7 @@ const BODY_COMPILERS: Readonly<Record<Target["name"], LateModule<{ readonly COMP
   ),
 };
 
-/** What these compilers, and deterministic code, must know of a module. */
+/** What these compilers must know of a module. */
 const ANALYSIS: LateModule<typeof import("./module_analysis.ts")> = new LateModule(
   new URL(`./module_analysis.${SUFFIX}`, import.meta.url),
   () => import("./module_analysis.ts"),
@@ -65,15 +75,18 @@ const ANALYSIS: LateModule<typeof import("./module_analysis.ts")> = new LateModu
 
 await prepareBodyCompiler(hostArchitecture());
 await ANALYSIS.prepare();
+await BODY_ANALYSIS.prepare();
 await prepareCompiledForm();
 
 /** Loads what optimized code needs of a module, for threads that optimize: importing is faster than `require`. */
 export async function prepareAnalysis(): Promise<void> {
   await ANALYSIS.load();
+  await BODY_ANALYSIS.load();
 }
 
 await prepareRules();
 await prepareCodeReader();
+await prepareFuelGroups();
 
 /** Must be called before modules are compiled for another processor than this machine's. */
 export async function prepareBodyCompiler(name: Target["name"]): Promise<void> {
@@ -119,20 +132,30 @@ export function compileModule(module: Module, given: CompileOptions): CompiledCo
   const options = { ...given, settings: codeSettings({ ...given.settings, stack: stackRuleOf(valid, given) }) };
   const { target: { name } } = options;
   const hasBaseline = options.tier === "baseline" || (options.otherTier?.size ?? 0) > 0;
+  const proposal = unknownToKernel(options);
+  if (hasBaseline && proposal !== undefined) return compileOptimized(valid, options, proposal);
   return hasBaseline && isKernelTarget(name)
     ? compileBaselineAtPlace(valid, name, options)
     : compileOptimized(valid, options);
 }
 
+/** Proposals with instructions or types that the baseline tier's kernel does not have. */
+export const UNKNOWN_TO_KERNEL = ["stack-switching", "custom-descriptors"] as const;
+
+/** The first of these that modules may use. */
+function unknownToKernel({ features }: Pick<CompileOptions, "features">): string | undefined {
+  return UNKNOWN_TO_KERNEL.find((name) => features[name]);
+}
+
 /** The rule by which `valid` limits the depth of calls. */
 function stackRuleOf(valid: ValidModule, { settings: { deterministic, stack } }: CompileOptions): StackRule {
   if (!deterministic || stack === "counted") return "counted";
-  return ANALYSIS.get().stackRuleOf(valid, stack);
+  return BODY_ANALYSIS.get().stackRuleOf(valid, stack);
 }
 
 /** Compiles all bodies with the optimizing compiler, for `reason` if the baseline tier does not cover them. */
 function compileOptimized(valid: ValidModule, options: CompileOptions, reason?: string): CompiledCode {
-  if (needsValidation(options)) return compileOptimized(valid, { ...options, ...checkBodies(valid, options) }, reason);
+  requireValidBodies(valid, options);
   const { env, context } = compilerState(valid, options);
   if (reason !== undefined) env.statistics.count(`not-baseline:${reason}`, valid.funcs.length);
   const code = new MachineCode(valid.funcs.length, env.signatures.length);
@@ -154,20 +177,6 @@ function compileOptimized(valid: ValidModule, options: CompileOptions, reason?: 
     });
   }
   return finishImage(valid, env, context, code, inlineSites, options);
-}
-
-/** Whether it is not known if bodies are valid, and the compiled form could compile them. */
-function needsValidation(options: CompileOptions): boolean {
-  return options.hasValidBodies === undefined && mayUseForm(options);
-}
-
-/** Validates bodies for the compiled form. The TypeScript form reports errors, in the order of compilation. */
-function checkBodies(valid: ValidModule, options: CompileOptions): Pick<CompileOptions, "hasValidBodies"> {
-  try {
-    return { hasValidBodies: validateByKernel(valid, options) };
-  } catch {
-    return { hasValidBodies: false };
-  }
 }
 
 /** Compiles with the baseline tier, to the code's place if `options.storage` gives memory that is large enough. */
@@ -208,7 +217,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
     interruptible: settings.interruptible || options.polls === true,
     keepsNans: nanCode === "own",
     leftOut,
-    counted: settings.deterministic ? ANALYSIS.get().countedFunctions(valid, settings.stack) : undefined,
+    counted: settings.deterministic ? BODY_ANALYSIS.get().countedFunctions(valid, settings.stack) : undefined,
     cpu,
     features,
     constants,
@@ -237,6 +246,7 @@ function compileBaseline(valid: ValidModule, name: KernelTarget, options: Compil
   const replaceable = new Uint8Array(valid.funcs.length).fill(1);
   for (const { index } of uncovered) replaceable[index] = 0;
   if (uncovered.length === 0) return { ...finishImage(valid, image, context, code, inlineSites, options), replaceable };
+  if (options.hasValidBodies !== true) { for (const { index } of uncovered) validateDefined(valid, index); }
   const full = compilerState(valid, options);
   withBodyCompiler({ ...full, options }, (compile) => {
     for (const { index } of uncovered) {
@@ -317,14 +327,18 @@ function enterStorage(valid: ValidModule, code: PlacedCode, { storage }: Compile
 
 /** Validates a module with its bodies, which the baseline tier's kernel does quickly. Throws as validateModule does. */
 export function validateWhole(module: Module, options: ValidationOptions): void {
-  const { features } = options;
-  const valid = validateModule(module, features, { bodies: false });
-  if (!validateByKernel(valid, options)) validateModule(module, features);
+  requireValidBodies(validateModule(module, options.features, { bodies: false }), options);
 }
 
-/** Validates the bodies of `valid` by the kernel. Returns false if there is none; throws validation errors. */
-function validateByKernel(valid: ValidModule, { features, target, optimizations, cpu }: ValidationOptions): boolean {
-  const { name } = target;
+/** Validates the bodies of `valid`, unless it is known that they are valid. Throws validation errors. */
+function requireValidBodies(valid: ValidModule, options: ValidationOptions): void {
+  if (options.hasValidBodies !== true && !validateByKernel(valid, options)) validateAllBodies(valid);
+}
+
+/** Validates the bodies of `valid` by the kernel. Returns false if it cannot; throws validation errors. */
+function validateByKernel(valid: ValidModule, options: ValidationOptions): boolean {
+  if (unknownToKernel(options) !== undefined) return false;
+  const { features, target: { name }, optimizations, cpu } = options;
   const { layout } = moduleInterface(valid);
   const kernelOptions = {
     ...codeSettings({ explicitBounds: true }),
@@ -342,7 +356,7 @@ function validateByKernel(valid: ValidModule, { features, target, optimizations,
 }
 
 /** The options of a compilation that validation reads. */
-type ValidationOptions = Pick<CompileOptions, "features" | "target" | "optimizations" | "cpu">;
+type ValidationOptions = Pick<CompileOptions, "features" | "target" | "optimizations" | "cpu" | "hasValidBodies">;
 
 /** A loop of a running baseline function, where its optimized code is to be entered. */
 export interface LoopPlace {
@@ -374,28 +388,47 @@ const JUMP_BYTES = 8;
  * UnsupportedError if the code would be too large.
  */
 export function compileLoopEntry(module: Module, options: CompileOptions, place: LoopPlace): LoopEntryCode | undefined {
+  if (!canEnterLoops(options)) return undefined;
+  const begun = beginLoopEntry(openModule(module, options), place);
+  const { work, code, bodies: [{ loop }] } = begun;
+  begun.note(0, loopCompiler(work)(code, place.index, place.at, loop!.as));
+  return begun.finish();
+}
+
+/** Whether code with these options may be entered at its loops. */
+export function canEnterLoops({ target, settings }: CompileOptions): boolean {
+  return target.loopEntry !== undefined && !settings.deterministic;
+}
+
+/** Begins what compileLoopEntry compiles. */
+export function beginLoopEntry(work: OpenModule, place: LoopPlace): BegunImage<LoopEntryCode | undefined> {
+  const { valid, env, context, options } = work;
   const { target } = options;
-  const { loopEntry } = target;
-  if (loopEntry === undefined || options.settings.deterministic) return undefined;
-  const valid = validateModule(module, options.features, { bodies: false });
-  const { env, context } = compilerState(valid, options);
   const count = valid.funcs.length;
   const code = new MachineCode(count + 1, env.signatures.length);
   target.emitStubs(context, code);
-  const words = loopCompiler({ env, context, options })(code, place.index, place.at, count);
-  if (words === undefined) return undefined;
-  const entry = loopEntry.emit(context, code, count, place.frameBytes);
-  const jumps = reserveJumps(code, count);
-  target.relocate(code);
-  const inlineSites = new Map<number, InlineSite[]>();
-  noteInlineSites(inlineSites, place.index, words);
-  // For stack walks, the code is that of the function itself.
-  const functionStart = new Int32Array(count).fill(-1);
-  const functionEnd = functionStart.slice();
-  functionStart[place.index] = code.functionStart[count];
-  functionEnd[place.index] = code.functionEnd[count];
-  const image = describeImage(valid, env, code, inlineSites, options);
-  return { ...image, tables: { ...image.tables, functionStart, functionEnd }, entry, jumps };
+  let words: number[] | undefined;
+  return {
+    work,
+    code,
+    bodies: [{ index: place.index, loop: { at: place.at, as: count } }],
+    note: (_, sites) => words = sites,
+    finish() {
+      if (words === undefined) return undefined;
+      const entry = target.loopEntry!.emit(context, code, count, place.frameBytes);
+      const jumps = reserveJumps(code, count);
+      target.relocate(code);
+      const inlineSites = new Map<number, InlineSite[]>();
+      noteInlineSites(inlineSites, place.index, words);
+      // For stack walks, the code is that of the function itself.
+      const functionStart = new Int32Array(count).fill(-1);
+      const functionEnd = functionStart.slice();
+      functionStart[place.index] = code.functionStart[count];
+      functionEnd[place.index] = code.functionEnd[count];
+      const image = describeImage(valid, env, code, inlineSites, options);
+      return { ...image, tables: { ...image.tables, functionStart, functionEnd }, entry, jumps };
+    },
+  };
 }
 
 /** Makes room for a jump to each of the first `count` functions that the code refers to. */
@@ -433,24 +466,61 @@ export function compileBatch(
   wanted: readonly number[],
   mostBytes: number,
 ): BatchCode {
+  const { work, code, bodies, note, finish } = beginBatch(openModule(module, options), wanted, mostBytes);
+  withBodyCompiler(work, (compile) => {
+    for (const [n, { index }] of bodies.entries()) note(n, compile(code, index));
+  });
+  return finish();
+}
+
+/** Begins what compileBatch compiles. */
+export function beginBatch(work: OpenModule, wanted: readonly number[], mostBytes: number): BegunImage<BatchCode> {
+  const { valid, env, context, options } = work;
   const { target } = options;
-  const valid = validateModule(module, options.features, { bodies: false });
-  const { env, context } = compilerState(valid, options);
   const count = valid.funcs.length;
   const code = new MachineCode(count, env.signatures.length);
   target.emitStubs(context, code);
   const chosen = batchOf(env.summaries, wanted, mostBytes);
+  const bodies = [...env.summaries.calleesFirst].filter((index) => chosen.has(index)).map((index) => ({ index }));
   const inlineSites = new Map<number, InlineSite[]>();
-  withBodyCompiler({ env, context, options }, (compile) => {
-    for (const index of env.summaries.calleesFirst) {
-      if (chosen.has(index)) noteInlineSites(inlineSites, index, compile(code, index));
-    }
-  });
-  const functionStart = code.functionStart.slice();
-  const jumps = reserveJumps(code, count);
-  target.relocate(code);
-  const image = describeImage(valid, env, code, inlineSites, options);
-  return { ...image, tables: { ...image.tables, functionStart }, jumps };
+  return {
+    work,
+    code,
+    bodies,
+    note: (n, sites) => noteInlineSites(inlineSites, bodies[n].index, sites ?? []),
+    finish() {
+      const functionStart = code.functionStart.slice();
+      const jumps = reserveJumps(code, count);
+      target.relocate(code);
+      const image = describeImage(valid, env, code, inlineSites, options);
+      return { ...image, tables: { ...image.tables, functionStart }, jumps };
+    },
+  };
+}
+
+/** Begins what compileModule compiles with the optimizing compiler, if the code is not deterministic. */
+export function beginOptimized(work: OpenModule): BegunImage<CompiledCode> {
+  const { valid, env, context, options } = work;
+  const code = new MachineCode(valid.funcs.length, env.signatures.length);
+  options.target.emitStubs(context, code);
+  const bodies = Array.from(env.summaries.calleesFirst, (index) => ({ index }));
+  const inlineSites = new Map<number, InlineSite[]>();
+  return {
+    work,
+    code,
+    bodies,
+    note: (n, sites) => noteInlineSites(inlineSites, bodies[n].index, sites ?? []),
+    finish: () => finishImage(valid, env, context, code, inlineSites, options),
+  };
+}
+
+/** A module as the optimizing compiler reads it. */
+export type OpenModule = ModuleWork & { readonly valid: ValidModule };
+
+function openModule(module: Module, options: CompileOptions): OpenModule {
+  const valid = validateModule(module, options.features, { bodies: false });
+  requireValidBodies(valid, options);
+  return { valid, ...compilerState(valid, options), options };
 }
 
 /**
@@ -568,6 +638,8 @@ function codegenContext(shape: ModuleInterface, options: CompileOptions, statist
   return {
     layout: shape.layout,
     ...options.settings,
+    continuations: options.features["stack-switching"],
+    descriptors: options.features["custom-descriptors"],
     sharedMemories: shape.memoryIsShared,
     signatures: shape.signatures,
     functionSignature: shape.functionSignature,
@@ -601,7 +673,7 @@ function loopCompiler(work: ModuleWork): CompileLoop {
 
 /** The compiled form, or that which the options give; undefined for the TypeScript form. */
 function otherForm({ options }: ModuleWork): CodeSource | undefined {
-  if (options.hasValidBodies !== true || !mayUseForm(options)) return undefined;
+  if (!mayUseForm(options)) return undefined;
   return typeof options.form === "object" ? options.form : compiledForm();
 }
 

@@ -30,6 +30,26 @@ export type CompileBody = (code: MachineCode, index: number) => number[];
  */
 export type CompileLoop = (code: MachineCode, index: number, at: number, as: number) => number[] | undefined;
 
+/** A body in a list of those that are compiled together. */
+export interface BodyPlace {
+  /** The defined function. */
+  readonly index: number;
+  /** Compile it from the loop at offset `at` on, as the code's function `as`. */
+  readonly loop?: { readonly at: number; readonly as: number };
+}
+
+/** An image of valid bodies that are still to be compiled, in the order of the list. */
+export interface BegunImage<Image> {
+  readonly work: ModuleWork;
+  /** The stubs. */
+  readonly code: MachineCode;
+  readonly bodies: readonly BodyPlace[];
+  /** Notes what {@linkcode CompileLoop} returned when it appended body `n` of the list to `code`. */
+  note(n: number, sites: number[] | undefined): void;
+  /** Makes the image, after all bodies. */
+  finish(): Image;
+}
+
 /** A form of the optimizing compiler of valid bodies, with the results of the TypeScript form. */
 export interface CodeSource {
   /** Begins a module, whose bodies are valid; compiles by `otherwise` what is beyond the limits of this form. */
@@ -88,11 +108,11 @@ export interface CompileOptions {
    */
   lateThunks?: boolean;
   /**
-   * The form of the optimizing compiler: by default the compiled one where the bodies are valid, unless `verify`,
-   * `careful` or `observe` are given, which the TypeScript form alone knows.
+   * The form of the optimizing compiler: by default the compiled one, unless `verify`, `careful` or `observe` are
+   * given, which the TypeScript form alone knows.
    */
   form?: CodeSource | "typescript" | undefined;
-  /** The bodies are valid: the compiled form does not validate them. */
+  /** The bodies have been validated. */
   hasValidBodies?: boolean;
   /** Called with the image before any body is compiled, for tools: they ask for positions and read the stubs. */
   observe?: (code: MachineCode) => void;

@@ -1,5 +1,2 @@
-/**
- * The analysis of modules for optimized and for deterministic code, which compile.ts loads with the first such module.
- */
-export { countedFunctions, stackRuleOf } from "../translate/counted_functions.ts";
+/** The analysis of modules for optimized code, which compile.ts loads with the first such module. */
 export { moduleEnv } from "../translate/module_env.ts";

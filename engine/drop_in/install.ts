@@ -18,12 +18,15 @@ import { nodeModule } from "../host/process.ts";
 import { WebAssembly } from "../webassembly/mod.ts";
 import { fromMessage, toMessage } from "../webassembly/messages.ts";
 import { type NodeWorkers, patchNodeMessages } from "../webassembly/patches.ts";
+import { providedComponents } from "./component_modules.ts";
 import { WASI } from "./node_wasi.ts";
 import { registerHooks } from "./loader_hooks.ts";
 import { delayedScript, moduleStart, scriptStart } from "./worker_start.ts";
 
-/** The URL of this module, for Workers. */
-const SELF = import.meta.url;
+/** The URL of the module that Workers load first: this one, or the one that has added components. */
+function entry(): string {
+  return providedComponents()?.entry ?? import.meta.url;
+}
 
 // deno-lint-ignore no-explicit-any
 type WorkerClass = new (...args: any[]) => object;
@@ -39,19 +42,19 @@ function webUrl(program: unknown): string {
 
 /** The first program of a Node Worker on Deno: `program` is a URL, a path, or with `isText` the source text. */
 function nodeStart(program: unknown, isText: boolean | undefined): string {
-  if (isText) return scriptStart(SELF, String(program));
+  if (isText) return scriptStart(entry(), String(program));
   const url = program instanceof URL ? program : nodeModule("node:url").pathToFileURL(String(program));
-  return moduleStart(SELF, url.href);
+  return moduleStart(entry(), url.href);
 }
 
 /** Options for a Bun Worker that loads this module first. */
 function bunOptions(options: { preload?: string | string[] }): object {
-  return { ...options, preload: [SELF, ...[options.preload ?? []].flat()] };
+  return { ...options, preload: [entry(), ...[options.preload ?? []].flat()] };
 }
 
 /** Arguments for a web Worker that loads this module first. */
 function webArguments(program: unknown, options: object = {}): unknown[] {
-  return isBun ? [program, bunOptions(options)] : [moduleStart(SELF, webUrl(program)), options];
+  return isBun ? [program, bunOptions(options)] : [moduleStart(entry(), webUrl(program)), options];
 }
 
 /** The options of a Node Worker that this module reads. */
@@ -70,8 +73,8 @@ function nodeArguments(program: unknown, given: NodeOptions = {}): unknown[] {
   const execArgv = [...given.execArgv ?? process.execArgv];
   const isScript = given.eval === true && !execArgv.some((word) => /^--input-type=module/.test(word));
   return [
-    isScript ? delayedScript(SELF, String(program)) : program,
-    { ...options, execArgv: execArgv.includes(SELF) ? execArgv : [...execArgv, "--import", SELF] },
+    isScript ? delayedScript(entry(), String(program)) : program,
+    { ...options, execArgv: execArgv.includes(entry()) ? execArgv : [...execArgv, "--import", entry()] },
   ];
 }
 

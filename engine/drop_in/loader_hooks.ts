@@ -66,6 +66,18 @@ interface BunPlugins {
   }): void;
 }
 
+/** Node's module of hooks, if it runs them in a thread of their own; undefined on other hosts. */
+function hookThread(): Hooks | undefined {
+  if ("Bun" in globalThis) return undefined;
+  const hooks = nodeModule("node:module") as unknown as Hooks;
+  return hooks.registerHooks === undefined ? hooks : undefined;
+}
+
+/** Imports the module at `url` in the hook thread, too, if there is one. */
+export function importInHookThread(url: string): void {
+  hookThread()?.register(url);
+}
+
 /** Registers the hooks in this realm. */
 export function registerHooks(): void {
   const bun = (globalThis as { Bun?: BunPlugins }).Bun;
@@ -81,9 +93,8 @@ export function registerHooks(): void {
     });
     return;
   }
-  const hooks = nodeModule("node:module") as unknown as Hooks;
-  if (hooks.registerHooks === undefined) return hooks.register(import.meta.url);
-  const register = hooks.registerHooks;
+  if (hookThread() !== undefined) return importInHookThread(import.meta.url);
+  const register = (nodeModule("node:module") as unknown as Required<Hooks>).registerHooks;
   const load: Hook = (url, context, next) => isWasmFile(url) ? loaded(url) : changed(next(url, context));
   if (!("Deno" in globalThis)) return void register({ load });
   const add = () => register({ resolve: resolveWasi, load });

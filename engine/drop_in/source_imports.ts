@@ -7,6 +7,7 @@
  * template literal is changed, too.
  */
 import { WebAssembly } from "../webassembly/mod.ts";
+import { componentModules, isComponent } from "./component_modules.ts";
 import { COMPILE_OPTIONS, isWasmFile, readModule } from "./wasm_modules.ts";
 
 /** The URL of this module, which the changed modules import. */
@@ -36,19 +37,26 @@ export function withoutSourceImports(source: string): string | undefined {
 }
 
 /** Modules by URL: all imports of a file have the same module. */
-const MODULES = new Map<string, Promise<WebAssembly.Module>>();
+const MODULES = new Map<string, Promise<object>>();
+
+/** The module of the file at `url`, or the component. */
+async function compileFile(url: string): Promise<object> {
+  const bytes = readModule(url);
+  if (isComponent(bytes)) return componentModules(url).compile(bytes);
+  const compile = WebAssembly.compile as (bytes: BufferSource, options: object) => Promise<WebAssembly.Module>;
+  return await compile(bytes, COMPILE_OPTIONS);
+}
 
 /**
- * The module of the file that `specifier` names in the module of `meta`. Rejects with a SyntaxError for anything but a
- * `.wasm` file on disk, and with compile errors and those of node:fs.
+ * The module, or the component, of the file that `specifier` names in the module of `meta`. Rejects with a SyntaxError
+ * for anything but a `.wasm` file on disk, and with compile errors and those of node:fs.
  */
-export async function importSource(meta: ImportMeta, specifier: unknown): Promise<WebAssembly.Module> {
+export async function importSource(meta: ImportMeta, specifier: unknown): Promise<object> {
   const url = meta.resolve(String(specifier));
   if (!isWasmFile(url)) throw new SyntaxError(`Source phase imports are possible for .wasm files on disk, not ${url}`);
   let module = MODULES.get(url);
   if (module === undefined) {
-    const compile = WebAssembly.compile as (bytes: BufferSource, options: object) => Promise<WebAssembly.Module>;
-    module = compile(readModule(url), COMPILE_OPTIONS);
+    module = compileFile(url);
     MODULES.set(url, module);
   }
   return await module;

@@ -1,13 +1,14 @@
 /**
  * Imports `.wasm` files as JavaScript modules (WebAssembly/ES Module integration). In: the file's URL. Out: the source
  * of a module that imports the file's imports by module name, instantiates the file, and exports its exports; globals
- * are exported by value.
+ * are exported by value. The source for a component comes from the component package (component_modules.ts).
  *
  * Invariant: waft compiles the file once for each import of it; string builtins need no module.
  */
 import { decodeModule } from "../binary/decode.ts";
 import { nodeModule } from "../host/process.ts";
 import { WebAssembly } from "../webassembly/mod.ts";
+import { componentModules, isComponent } from "./component_modules.ts";
 
 /** Module names whose imports the compiler provides. */
 const BUILTINS = "wasm:js-string";
@@ -29,11 +30,13 @@ export function readModule(url: string): Uint8Array<ArrayBuffer> {
 }
 
 /**
- * The source of the module for the file at `url`. Throws MalformedError if the file is not a WebAssembly module, and
- * the errors of node:fs.
+ * The source of the module for the file at `url`. Throws MalformedError if the file is not a WebAssembly module, the
+ * errors of node:fs, and for a component those of its provider, or an Error if there is none.
  */
 export function moduleSource(url: string): string {
-  const { imports, exports } = decodeModule(readModule(url));
+  const bytes = readModule(url);
+  if (isComponent(bytes)) return componentModules(url).source(url, bytes);
+  const { imports, exports } = decodeModule(bytes);
   const names = [...new Set(imports.map(({ module }) => module))].filter((name) =>
     name !== BUILTINS && name !== CONSTANTS
   );

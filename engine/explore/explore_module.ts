@@ -12,7 +12,13 @@ import { OPTIMIZING_ARM64 } from "../backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../backend_x64/optimizing_target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { OptimizingTarget, Target } from "../codegen/target.ts";
-import { type CompiledCode, compileModule, compilerState, prepareBodyCompiler } from "../compile/compile.ts";
+import {
+  type CompiledCode,
+  compileModule,
+  compilerState,
+  prepareBodyCompiler,
+  UNKNOWN_TO_KERNEL,
+} from "../compile/compile.ts";
 import type { CompileOptions } from "../compile/compile_options.ts";
 import type { SourcePlace } from "../base/errors.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "../host/cpu.ts";
@@ -31,7 +37,7 @@ import { FunctionTranslator } from "../translate/function.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import { validateModule } from "../validate/module.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import type { FeatureSet } from "../settings/features.ts";
+import { type FeatureSet, featureSet } from "../settings/features.ts";
 import type { Module } from "../wasm/module.ts";
 import { codeNames } from "./code_names.ts";
 import { codeLines } from "./code_lines.ts";
@@ -131,7 +137,9 @@ export class ModuleExplorer {
     { features, sourceMap, withoutHost = false }: ExploreOptions,
   ) {
     this.#valid = valid;
-    this.#features = features;
+    // With these features, the baseline tier compiles no module.
+    const unused = UNKNOWN_TO_KERNEL.filter((name) => !valid.usedFeatures.has(name));
+    this.#features = featureSet({ ...features, ...Object.fromEntries(unused.map((name) => [name, false])) });
     this.#withoutHost = withoutHost;
     const exported = valid.exports.filter(({ kind }) => kind === "func");
     this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, displayName(name)]));
@@ -204,6 +212,7 @@ export class ModuleExplorer {
       optimizations: this.#optimizations,
       settings: codeSettings(),
       cpu: isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[target.name]),
+      hasValidBodies: true,
     };
   }
 

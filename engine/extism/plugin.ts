@@ -13,12 +13,16 @@ import {
   NewEngine,
 } from "../api/engine.ts";
 import { inWords, requireKnownNames, requireRecord } from "../base/arguments.ts";
+import { TrapError } from "../base/errors.ts";
 import { InstancePool } from "../runtime/instance/instance_pool.ts";
 import { Wasi } from "../wasi/mod.ts";
 import { type PluginRequest, request } from "./http.ts";
 import { KERNEL } from "./kernel.ts";
 import { EXTISM_HOST } from "./host_name.ts";
 import { type LoadedWasm, type Manifest, type ManifestSettings, readManifest } from "./manifest.ts";
+
+/** Calls that modules which import each other may have in progress: each keeps the frames of its caller in memory. */
+const MAX_DEPTH = 10_000;
 
 /** Levels of log messages. */
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "off";
@@ -258,6 +262,8 @@ export class Plugin {
   /** The end of the last call. */
   #last: Promise<unknown> = Promise.resolve();
   #isActive = false;
+  /** The number of calls in progress between modules that import each other. */
+  #depth = 0;
   #isInitialized = false;
 
   /** @internal */
@@ -275,12 +281,13 @@ export class Plugin {
     const make = (name: string, module: Module): Instance => {
       const known = this.#instances.get(name);
       if (known !== undefined) return known;
-      if (under.has(name)) throw new TypeError(`The modules of the plugin import each other in a cycle: "${name}"`);
       under.add(name);
       const linked = { ...imports };
       for (const { module: from } of module.imports) {
         const other = modules.find((entry) => entry.name === from);
-        if (other !== undefined && imports[from] === undefined) linked[from] = make(from, other.module).exports;
+        if (other === undefined || imports[from] !== undefined) continue;
+        const isCycle = under.has(from) && !this.#instances.has(from);
+        linked[from] = isCycle ? this.#later(name, module, from, other.module) : make(from, other.module).exports;
       }
       const instance = module.instantiate({ resettable: true, ...this.#limits() }, linked);
       this.#instances.set(name, instance);
@@ -290,6 +297,50 @@ export class Plugin {
     this.#mainModule = main.module;
     this.#main = make(main.name, main.module);
     this.#wasi?.attach(this.#main);
+  }
+
+  /**
+   * The imports of module `name` from one that is not instantiated yet, because it imports from the former: functions
+   * that find theirs when they are called. Throws TypeError for imports of other kinds, and for those that the other
+   * module does not export.
+   */
+  #later(name: string, { imports }: Module, from: string, { exports }: Module): Record<string, unknown> {
+    const functions: Record<string, unknown> = Object.create(null);
+    for (const { module, name: wanted, kind, type } of imports) {
+      if (module !== from) continue;
+      const given = exports.find((entry) => entry.name === wanted);
+      if (kind !== "func") {
+        throw new TypeError(
+          `The modules "${name}" and "${from}" import each other: the ${kind} "${wanted}" does not exist in time`,
+        );
+      }
+      if (given?.type !== type) {
+        const found = given === undefined ? "nothing of that name" : given.type;
+        throw new TypeError(`"${name}" imports "${wanted}" of type ${type} from "${from}", which exports ${found}`);
+      }
+      functions[wanted] = (...args: unknown[]) => this.#callAcross(from, wanted, args);
+    }
+    return functions;
+  }
+
+  /** Calls a function of a module for another one in a cycle of imports; while a call is in progress, it may wait. */
+  #callAcross(from: string, name: string, args: readonly unknown[]): unknown {
+    const instance = this.#instances.get(from);
+    if (instance === undefined) throw new TypeError(`The module "${from}" is called before it is instantiated`);
+    return this.#isActive ? this.#callLater(instance, name, args) : instance.call({}, name, ...args);
+  }
+
+  /** Calls a function when its caller is suspended, so that the calls need no stack of JavaScript together. */
+  async #callLater(instance: Instance, name: string, args: readonly unknown[]): Promise<unknown> {
+    if (this.#depth === MAX_DEPTH) throw new TrapError("call stack exhausted");
+    this.#depth++;
+    try {
+      const { signal } = this.#requests; // of the plugin's call, whose end ends this one
+      await undefined;
+      return await instance.callAsync({ ...this.#limits(), signal }, name, ...args);
+    } finally {
+      this.#depth--;
+    }
   }
 
   #limits(): Context {

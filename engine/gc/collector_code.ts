@@ -4,12 +4,13 @@
  * 0, CompileOptions.unchecked), so every address below is a machine address. No function takes arguments: they read the
  * control area (collector_layout.ts), whose address is an imported global.
  *
- *     begin      forgets free slots and pending sweeps: from here on a slot is free exactly when its type id is 0
+ *     begin      forgets free slots and pending sweeps of CELLS: its slots are free exactly when their type id is 0
+ *     clear      removes all marks
  *     scan       marks the objects that the words in [LOW, HIGH) refer to: a word may point anywhere into an object
  *     drain      marks everything that marked objects refer to
  *     classify   counts live objects; blocks without any become free, those with some free slots wait for `sweep`
- *     sweep      gives the class's cell the free slots of a waiting block; returns their bytes, 0 when no block waits
- *     take       takes the first slot of the class's cell, which has one
+ *     sweep      gives the class's cell in CELLS the free slots of a waiting block; returns the bytes, 0 if none waits
+ *     take       takes the first slot of the class's cell in CELLS, which has one
  *
  * Marking is depth first with an explicit stack; long arrays are traced in parts from a second stack, so that the first
  * stays short.
@@ -274,20 +275,23 @@ const BEGIN = `
       (local.set $slot ${get("end")})
       (br $free)))
     ;; Dead objects in blocks that were not swept.
-    (local.set $pending (i64.add (global.get $control) (i64.shl ${get("class")} (i64.const 2))))
+    (local.set $pending (i64.add ${control(CONTROL.CELLS)} (i64.shl ${get("class")} (i64.const 2))))
     (block $swept (loop $blocks
-      (local.set $number (i32.load offset=${CONTROL.PENDING} ${get("pending")}))
+      (local.set $number (i32.load offset=${CELLS.PENDING} ${get("pending")}))
       (br_if $swept (i32.eqz ${get("number")}))
       ${OPEN_BLOCK}
-      (i32.store offset=${CONTROL.PENDING} ${get("pending")} ${field(BLOCK.NEXT)})
+      (i32.store offset=${CELLS.PENDING} ${get("pending")} ${field(BLOCK.NEXT)})
       (loop $slots
         (if ${unmarked} (then (i64.store ${get("slot")} (i64.const 0))))
         (local.set $slot (i64.add ${get("slot")} ${get("size")}))
         (br_if $slots (i64.lt_u ${get("slot")} ${get("end")})))
       (br $blocks)))
     (local.set $class (i64.add ${get("class")} (i64.const 1)))
-    (br_if $classes (i64.lt_u ${get("class")} (i64.const ${SIZE_CLASSES.length}))))
-  (memory.fill ${get("marks")} (i32.const 0) (i64.shr_u ${control(CONTROL.USED)} (i64.const ${MARKS_SHIFT})))
+    (br_if $classes (i64.lt_u ${get("class")} (i64.const ${SIZE_CLASSES.length})))))`;
+
+const CLEAR = `
+(func (export "clear")
+  (memory.fill ${control(CONTROL.MARKS)} (i32.const 0) (i64.shr_u ${control(CONTROL.USED)} (i64.const ${MARKS_SHIFT})))
   ${setControl(CONTROL.STACK_TOP, control(CONTROL.STACK))})`;
 
 const CLASSIFY = `
@@ -324,9 +328,10 @@ const CLASSIFY = `
     } (i64.const 3))))`,
   )
 })
-      (local.set $pending (i64.add (global.get $control) (i64.shl ${get("class")} (i64.const 2))))
-      (i32.store offset=${BLOCK.NEXT} ${get("row")} (i32.load offset=${CONTROL.PENDING} ${get("pending")}))
-      (i32.store offset=${CONTROL.PENDING} ${get("pending")} ${get("number")}))
+      (local.set $pending (i64.add (i64.load offset=${BLOCK.CELLS} ${get("row")})
+        (i64.shl ${get("class")} (i64.const 2))))
+      (i32.store offset=${BLOCK.NEXT} ${get("row")} (i32.load offset=${CELLS.PENDING} ${get("pending")}))
+      (i32.store offset=${CELLS.PENDING} ${get("pending")} ${get("number")}))
     (local.set $number (i32.sub ${get("number")} (i32.const 1)))
     (br $blocks)))
   ${setControl(CONTROL.LIVE_BYTES, get("bytes"))}
@@ -337,11 +342,11 @@ const SWEEP = `
   (local.set $base ${control(CONTROL.BASE)})
   (local.set $marks ${control(CONTROL.MARKS)})
   (local.set $class ${wide(`(i32.load offset=${CONTROL.CLASS} (global.get $control))`)})
-  (local.set $pending (i64.add (global.get $control) (i64.shl ${get("class")} (i64.const 2))))
-  (local.set $number (i32.load offset=${CONTROL.PENDING} ${get("pending")}))
+  (local.set $pending (i64.add ${control(CONTROL.CELLS)} (i64.shl ${get("class")} (i64.const 2))))
+  (local.set $number (i32.load offset=${CELLS.PENDING} ${get("pending")}))
   (if (i32.eqz ${get("number")}) (then (return (i32.const 0))))
   ${OPEN_BLOCK}
-  (i32.store offset=${CONTROL.PENDING} ${get("pending")} ${field(BLOCK.NEXT)})
+  (i32.store offset=${CELLS.PENDING} ${get("pending")} ${field(BLOCK.NEXT)})
   ;; The address at which the address of the next free slot is stored.
   (local.set $link (i64.add (i64.add ${control(CONTROL.CELLS)} (i64.const ${CELLS.FREE})) (i64.shl ${
   get("class")
@@ -388,6 +393,7 @@ ${VISIT_OTHER}
 ${SCAN}
 ${DRAIN}
 ${BEGIN}
+${CLEAR}
 ${CLASSIFY}
 ${SWEEP}
 ${TAKE})

@@ -32,7 +32,7 @@ export const CONTROL = {
   ARRAYS: 56,
   /** Address of the type descriptors. */
   TYPES: 72,
-  /** Address of the allocation cells. */
+  /** Argument of `begin`, `sweep` and `take`: address of the allocation cells. */
   CELLS: 80,
   /** A byte per host handle, and how many there are. */
   HOST_MARKS: 88,
@@ -54,12 +54,10 @@ export const CONTROL = {
   /** Result of `classify`: bytes of small objects that are alive; their number. */
   LIVE_BYTES: 168,
   LIVE_OBJECTS: 176,
-  /** u32 by class: number of the first block that waits to be swept, plus 1; 0 for none. Linked by BLOCK.NEXT. */
-  PENDING: 256,
-  SIZE: 512,
+  SIZE: 256,
 } as const;
 
-/** A row of the table of blocks; u32 each. */
+/** A row of the table of blocks; u32 each unless said otherwise. */
 export const BLOCK = {
   /** Size of its slots; 0 when the block is free, LARGE when it belongs to a large object. */
   SLOT_BYTES: 0,
@@ -73,6 +71,8 @@ export const BLOCK = {
   LIVE: 16,
   /** Not 0 while its pages are new from the system, which zeroes them. */
   ZERO: 20,
+  /** Address of the allocation cells that receive its free slots, u64. */
+  CELLS: 24,
   SIZE_OF: 32,
 } as const;
 
@@ -83,4 +83,4 @@ export const LARGE = 0xffffffff;
  * The functions of the collector's machine code (documented in collector_code.ts, which need not be loaded to call
  * them).
  */
-export const COLLECTOR_FUNCTIONS = ["begin", "scan", "drain", "classify", "sweep", "take"] as const;
+export const COLLECTOR_FUNCTIONS = ["begin", "clear", "scan", "drain", "classify", "sweep", "take"] as const;

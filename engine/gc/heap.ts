@@ -2,7 +2,8 @@
  * The collected heap of one JavaScript realm: a range of address space divided into blocks of 64 KiB, allocation cells
  * from which compiled code takes slots, and non-moving mark-and-sweep collection (gc_layout.ts, collector_layout.ts).
  * In: sizes of objects from the slow path of allocation, and roots from the store. Out: addresses of zeroed slots;
- * memory of unreachable objects is reused.
+ * memory of unreachable objects is reused. Instances with a limit or a budget of their own have blocks of their own
+ * (heap_owner.ts); all others share the common owner's.
  *
  * A collection happens when as much has been allocated since the last one as was alive then (at least COLLECT_AFTER),
  * when a limit is reached, or on demand; always while no compiled code runs. Sweeping is lazy, one block at a time,
@@ -17,6 +18,7 @@ import { Bug } from "../base/errors.ts";
 import { CELLS, MAX_OBJECT_BYTES, MAX_SMALL_BYTES, SIZE_CLASSES, sizeClassOf } from "../abi/gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { BLOCK, BLOCK_BYTES, type COLLECTOR_FUNCTIONS, CONTROL, LARGE, MARKS_SHIFT } from "./collector_layout.ts";
+import { type CellArea, type HeapBudget, HeapOwner } from "./heap_owner.ts";
 import { HeapReferences } from "./references.ts";
 import { TypeTable } from "./type_table.ts";
 
@@ -104,19 +106,18 @@ interface MarkBytes {
 export class Heap {
   readonly types: TypeTable;
   readonly references: HeapReferences = new HeapReferences();
-  /** Address of the allocation cells (gc_layout.ts: CELLS). */
-  readonly cells: number;
+  /** The owner of the objects of all instances without an owner of their own. */
+  readonly common: HeapOwner;
+  /** All owners. */
+  readonly #owners = new Set<HeapOwner>();
   /** For tests: the interval, in allocations, of forced collections; 0: off. If on, every allocation is a slow one. */
   #stress = 0;
   #untilStress = 0;
-  /** By class: first of the free slots that stress withholds from compiled code. */
-  readonly #withheld: number[] = SIZE_CLASSES.map(() => 0);
   readonly #host: Host;
   readonly #roots: HeapRoots;
   readonly #makeCode: (control: number) => CollectorCode;
   readonly #control: number;
   readonly #u32: Uint32Array;
-  readonly #cellWords: Uint32Array;
   #space: Space | undefined;
   #code: CollectorCode | undefined;
   /** Blocks that have ever been used: numbers below. */
@@ -143,63 +144,114 @@ export class Heap {
     this.#makeCode = makeCode;
     this.types = new TypeTable(host);
     const bytes = CELLS.SIZE + CONTROL.SIZE;
-    this.cells = host.reserve(Math.ceil(bytes / host.pageSize) * host.pageSize, PROT.READ | PROT.WRITE);
-    this.#control = this.cells + CELLS.SIZE;
-    this.#cellWords = new Uint32Array(host.view(this.cells, CELLS.SIZE));
+    const address = host.reserve(Math.ceil(bytes / host.pageSize) * host.pageSize, PROT.READ | PROT.WRITE);
+    this.#control = address + CELLS.SIZE;
     this.#u32 = new Uint32Array(host.view(this.#control, CONTROL.SIZE));
-    const classOf = new Uint8Array(this.#cellWords.buffer);
+    this.common = this.addOwner({ address, words: new Uint32Array(host.view(address, CELLS.SIZE)) });
+    setWord(this.#u32, CONTROL.TYPES, this.types.address);
+  }
+
+  /** Makes an owner with the zeroed allocation cells `area`; `budget` pays for its blocks. */
+  addOwner(area: CellArea, budget?: HeapBudget): HeapOwner {
+    const { words } = area;
+    const classOf = new Uint8Array(words.buffer, words.byteOffset, CELLS.SIZE);
     for (let number = 0, k = 0; number < SIZE_CLASSES.length; number++) {
       const end = SIZE_CLASSES[number] / 8 + 1;
       classOf.fill(number, CELLS.CLASS_OF + k, CELLS.CLASS_OF + end);
       k = end;
     }
-    setWord(this.#cellWords, CELLS.TYPES, this.types.address);
-    setWord(this.#u32, CONTROL.TYPES, this.types.address);
-    setWord(this.#u32, CONTROL.CELLS, this.cells);
+    setWord(words, CELLS.TYPES, this.types.address);
+    const owner = new HeapOwner(area, budget);
+    this.#owners.add(owner);
+    return owner;
+  }
+
+  /**
+   * Passes the blocks of an owner to the common one, and what they cost back to its budget. No code that allocates from
+   * its cells may be running or parked; they are not used any more.
+   */
+  removeOwner(owner: HeapOwner): void {
+    if (owner === this.common || !this.#owners.delete(owner)) return;
+    if (owner.count > 0) {
+      owner.returnWithheld();
+      this.#forget(owner);
+      for (const number of owner.blocks) this.#setOwner(this.#space!, number, this.common);
+      this.common.count += owner.count;
+    }
+    owner.keep(0);
   }
 
   /**
    * Allocates an object of `bytes`, header included, and returns its address. Its memory is zero except for the first
-   * eight bytes. May collect. Throws HeapFull if the heap would exceed `limit` bytes, or the system has no more memory.
+   * eight bytes. May collect. Throws HeapFull if the blocks of `owner` would exceed `limit` bytes, its budget refuses
+   * them, or the system has no more memory.
    */
-  allocate(bytes: number, limit: number): number {
+  allocate(bytes: number, limit: number, owner: HeapOwner = this.common): number {
     if (this.#stress > 0 && --this.#untilStress <= 0) this.collect();
-    return this.#allocate(bytes, limit);
+    return this.#allocate(bytes, limit, owner);
   }
 
   /** Allocates as `allocate` does, but never collects: for callers that hold references which are not roots. */
-  allocateWithoutCollecting(bytes: number, limit: number): number {
+  allocateWithoutCollecting(bytes: number, limit: number, owner: HeapOwner = this.common): number {
     const threshold = this.#threshold;
     this.#threshold = Infinity;
     try {
-      return this.#allocate(bytes, limit);
+      return this.#allocate(bytes, limit, owner);
     } finally {
       this.#threshold = threshold;
     }
   }
 
-  #allocate(bytes: number, limit: number): number {
+  #allocate(bytes: number, limit: number, owner: HeapOwner): number {
     const space = this.#space ??= this.#open();
-    if (bytes > MAX_SMALL_BYTES) return this.#allocateLarge(space, bytes, limit);
+    if (bytes > MAX_SMALL_BYTES) return this.#allocateLarge(space, bytes, limit, owner);
     const number = sizeClassOf(bytes);
-    const cell = CELLS.FREE + number * 8;
-    const withheld = this.#withheld[number];
-    if (withheld !== 0) setWord(this.#cellWords, cell, withheld);
-    if (word(this.#cellWords, cell) === 0) this.#refill(space, number, limit);
-    const slot = word(this.#cellWords, cell);
+    const { withheld } = owner;
+    if (withheld[number] !== 0) owner.setFirstFree(number, withheld[number]);
+    if (owner.firstFree(number) === 0) this.#refill(space, number, limit, owner);
+    const slot = owner.firstFree(number);
     let next: number;
     if (this.#code === undefined) next = word(new Uint32Array(this.#host.view(slot, 8)), 0);
     else {
-      this.#u32[CONTROL.CLASS >> 2] = number;
+      this.#select(owner, number);
       this.#code.take();
-      next = word(this.#cellWords, cell);
+      next = owner.firstFree(number);
     }
     if (this.#stress > 0) {
-      this.#withheld[number] = next;
+      withheld[number] = next;
       next = 0;
     }
-    setWord(this.#cellWords, cell, next);
+    owner.setFirstFree(number, next);
     return slot;
+  }
+
+  /** Sets the arguments of the collector's functions for one class of an owner. */
+  #select(owner: HeapOwner, number: number): void {
+    setWord(this.#u32, CONTROL.CELLS, owner.cells);
+    this.#u32[CONTROL.CLASS >> 2] = number;
+  }
+
+  /** Forgets the free slots of an owner and its blocks that wait to be swept. */
+  #forget(owner: HeapOwner): void {
+    if (this.#code !== undefined) {
+      this.#select(owner, 0);
+      this.#code.begin();
+      return;
+    }
+    for (let number = 0; number < SIZE_CLASSES.length; number++) {
+      for (let slot = owner.firstFree(number), next = 0; slot !== 0; slot = next) {
+        const link = new Uint32Array(this.#host.view(slot, 8));
+        next = word(link, 0);
+        link.fill(0);
+      }
+      owner.setFirstFree(number, 0);
+    }
+  }
+
+  /** Records the owner of the block `number`. */
+  #setOwner({ rows }: Space, number: number, owner: HeapOwner): void {
+    setWord(rows, rowOf(number) * 4 + BLOCK.CELLS, owner.cells);
+    if (owner !== this.common) owner.blocks.add(number);
   }
 
   /** Whether anything has been allocated yet. */
@@ -221,11 +273,12 @@ export class Heap {
     this.#returnWithheld();
     this.#stress = this.#untilStress = interval;
     if (interval === 0) return;
-    const cells = CELLS.FREE >> 2;
-    for (let number = 0; number < SIZE_CLASSES.length; number++) {
-      this.#withheld[number] = word(this.#cellWords, CELLS.FREE + number * 8);
+    for (const owner of this.#owners) {
+      for (let number = 0; number < SIZE_CLASSES.length; number++) {
+        owner.withheld[number] = owner.firstFree(number);
+        owner.setFirstFree(number, 0);
+      }
     }
-    this.#cellWords.fill(0, cells, cells + SIZE_CLASSES.length * 2);
   }
 
   get statistics(): HeapStatistics {
@@ -265,7 +318,8 @@ export class Heap {
   #mark(space: Space): void {
     const code = this.#machine();
     const words = this.#u32;
-    code.begin();
+    for (const owner of this.#owners) this.#forget(owner);
+    code.clear();
     const counts = this.#roots.handleCounts();
     this.#prepareMarks(space, counts);
     let filled = 0;
@@ -309,6 +363,7 @@ export class Heap {
   /** After marking: finds free blocks, and decides when to collect next. */
   #reclaim(space: Space): void {
     const { rows, states } = space;
+    this.#select(this.common, 0);
     this.#machine().classify();
     this.#live = word(this.#u32, CONTROL.LIVE_BYTES);
     for (const [first, count] of this.#large) {
@@ -334,9 +389,29 @@ export class Heap {
       }
       free.push(number);
     }
+    this.#settleOwners(space);
     this.#releaseSurplus(space, free);
     this.#free = free.reverse();
     this.#searchFrom = 0;
+  }
+
+  /** Counts the blocks of each owner again, and the bytes of its live objects. */
+  #settleOwners({ rows }: Space): void {
+    let count = this.#usedBlocks, live = this.#live;
+    for (const owner of this.#owners) {
+      if (owner === this.common) continue;
+      owner.live = 0;
+      for (const number of owner.blocks) {
+        const row = rowOf(number), bytes = rows[row];
+        if (bytes === 0) owner.blocks.delete(number);
+        else owner.live += bytes === LARGE ? BLOCK_BYTES : bytes * rows[row + (BLOCK.LIVE >> 2)];
+      }
+      owner.keep(owner.blocks.size);
+      count -= owner.count;
+      live -= owner.live;
+    }
+    this.common.keep(count);
+    this.common.live = live;
   }
 
   /**
@@ -368,32 +443,38 @@ export class Heap {
   }
 
   /** Makes sure that the cell of class `number` has a slot. */
-  #refill(space: Space, number: number, limit: number): void {
+  #refill(space: Space, number: number, limit: number, owner: HeapOwner): void {
     if (this.#allocated >= this.#threshold) this.collect();
-    let bytes = this.#sweep(number);
-    if (bytes === 0 && !this.#hasRoom(1, limit)) {
-      this.#collectForRoom(limit);
-      bytes = this.#sweep(number);
-      if (bytes === 0) this.#requireRoom(1, limit);
+    let bytes = this.#sweep(number, owner);
+    let isPaid = bytes === 0 && this.#pay(1, limit, owner);
+    if (bytes === 0 && !isPaid) {
+      this.#collectForRoom(1, limit, owner);
+      bytes = this.#sweep(number, owner);
+      isPaid = bytes === 0;
+      if (isPaid) this.#requireRoom(1, limit, owner);
     }
-    if (bytes === 0) {
-      const block = this.#takeBlock(space);
+    if (isPaid && owner.firstFree(number) !== 0) {
+      owner.keep(owner.count - 1); // the budget's function has run code that allocates
+      return;
+    }
+    if (isPaid) {
+      const block = this.#paidFor(owner, 1, () => this.#takeBlock(space));
       const size = SIZE_CLASSES[number];
       const row = rowOf(block);
       const { rows } = space;
       rows[row + (BLOCK.SLOT_BYTES >> 2)] = size;
       rows[row + (BLOCK.RECIPROCAL >> 2)] = Math.ceil(0x1_0000_0000 / size);
       rows[row + (BLOCK.COUNT >> 2)] = Math.floor(BLOCK_BYTES / size);
-      rows[row + (BLOCK.NEXT >> 2)] = 0;
+      rows[row + (BLOCK.NEXT >> 2)] = owner.words[(CELLS.PENDING >> 2) + number];
       rows[row + (BLOCK.ZERO >> 2)] = space.states[block] === FREE_ZERO ? 1 : 0;
-      this.#setUsed(space, block, 1);
+      this.#setUsed(space, block, 1, owner);
       if (this.#code === undefined && block < BLOCKS_WITHOUT_CODE) {
         rows[row + (BLOCK.ZERO >> 2)] = 0;
-        bytes = this.#link(space.base + block * BLOCK_BYTES, number);
+        bytes = this.#link(space.base + block * BLOCK_BYTES, number, owner);
       } else {
         this.#machine();
-        this.#u32[(CONTROL.PENDING >> 2) + number] = block + 1;
-        bytes = this.#sweep(number);
+        owner.words[(CELLS.PENDING >> 2) + number] = block + 1;
+        bytes = this.#sweep(number, owner);
       }
     }
     this.#count(bytes);
@@ -403,19 +484,19 @@ export class Heap {
    * Gives the cell of class `number` the free slots of a block that waits for sweeping; returns their bytes, 0 if there
    * is none.
    */
-  #sweep(number: number): number {
+  #sweep(number: number, owner: HeapOwner): number {
     if (this.#code === undefined) return 0;
-    this.#u32[CONTROL.CLASS >> 2] = number;
+    this.#select(owner, number);
     return this.#code.sweep();
   }
 
   /** Gives the cell of class `number` all slots of the new block at `first`, without the machine code. */
-  #link(first: number, number: number): number {
+  #link(first: number, number: number, owner: HeapOwner): number {
     const size = SIZE_CLASSES[number];
     const count = Math.floor(BLOCK_BYTES / size);
     const u32 = new Uint32Array(this.#host.view(first, BLOCK_BYTES));
     for (let k = 0; k < count - 1; k++) setWord(u32, k * size, first + (k + 1) * size);
-    setWord(this.#cellWords, CELLS.FREE + number * 8, first);
+    owner.setFirstFree(number, first);
     return count * size;
   }
 
@@ -424,15 +505,15 @@ export class Heap {
     return this.#code ??= this.#makeCode(this.#control);
   }
 
-  #allocateLarge(space: Space, bytes: number, limit: number): number {
+  #allocateLarge(space: Space, bytes: number, limit: number, owner: HeapOwner): number {
     if (bytes > MAX_OBJECT_BYTES) throw new HeapFull("allocation size too large");
     const count = Math.ceil(bytes / BLOCK_BYTES);
     if (this.#allocated + count * BLOCK_BYTES > this.#threshold) this.collect();
-    if (!this.#hasRoom(count, limit)) {
-      this.#collectForRoom(limit);
-      this.#requireRoom(count, limit);
+    if (!this.#pay(count, limit, owner)) {
+      this.#collectForRoom(count, limit, owner);
+      this.#requireRoom(count, limit, owner);
     }
-    const first = this.#findRun(space, count);
+    const first = this.#paidFor(owner, count, () => this.#findRun(space, count));
     const { rows, states } = space;
     for (let k = 0; k < count; k++) {
       // The system zeroes a block that was used before.
@@ -446,29 +527,47 @@ export class Heap {
       rows[rowOf(number) + (BLOCK.SLOT_BYTES >> 2)] = LARGE;
       rows[rowOf(number) + (BLOCK.NEXT >> 2)] = first;
     }
-    this.#setUsed(space, first, count);
+    this.#setUsed(space, first, count, owner);
     this.#large.set(first, count);
     this.#count(count * BLOCK_BYTES);
     return space.base + first * BLOCK_BYTES;
   }
 
-  #hasRoom(count: number, limit: number): boolean {
-    return (this.#usedBlocks + count) * BLOCK_BYTES <= this.#byteLimit(limit);
+  /** Pays for `count` blocks of `owner`; returns false if its limit or its budget refuses them. */
+  #pay(count: number, limit: number, owner: HeapOwner): boolean {
+    return !this.#exceeds(count, limit, owner) && owner.pay(count);
+  }
+
+  #exceeds(count: number, limit: number, owner: HeapOwner): boolean {
+    return (owner.count + count) * BLOCK_BYTES > this.#byteLimit(limit);
+  }
+
+  /** The place that `find` finds for `count` blocks that are paid for; gives their price back if there is none. */
+  #paidFor(owner: HeapOwner, count: number, find: () => number): number {
+    try {
+      return find();
+    } catch (error) {
+      owner.keep(owner.count - count);
+      throw error;
+    }
   }
 
   /**
-   * Collects because of the limit. Throws HeapFull if less than a 64th of it is free afterwards: the program would do
-   * little but collect from then on.
+   * Collects because the limit or the budget refuses `count` blocks. Throws HeapFull if less than a 64th is free
+   * afterwards: the program would do little but collect from then on. An owner with a small part of a large heap must
+   * have freed more, because each collection marks all of it.
    */
-  #collectForRoom(limit: number): void {
+  #collectForRoom(count: number, limit: number, owner: HeapOwner): void {
     if (this.#threshold === Infinity) return;
+    const isLimit = this.#exceeds(count, limit, owner);
+    const bytes = isLimit ? this.#byteLimit(limit) : owner.count * BLOCK_BYTES;
     this.collect();
-    const bytes = this.#byteLimit(limit);
-    if (this.#live > bytes - bytes / 64) throw this.#full(limit);
+    const least = Math.max(bytes / 64, Math.min(bytes / 4, this.#live / 64));
+    if (owner.live > bytes - least) throw this.#full(isLimit, limit);
   }
 
-  #requireRoom(count: number, limit: number): void {
-    if (!this.#hasRoom(count, limit)) throw this.#full(limit);
+  #requireRoom(count: number, limit: number, owner: HeapOwner): void {
+    if (!this.#pay(count, limit, owner)) throw this.#full(this.#exceeds(count, limit, owner), limit);
   }
 
   /** The limit that applies: `limit`, or the size of the address space. */
@@ -476,8 +575,9 @@ export class Heap {
     return Math.min(limit, this.#space!.blockCount * BLOCK_BYTES);
   }
 
-  #full(limit: number): HeapFull {
-    return new HeapFull(`out of memory: objects need more than the limit of ${this.#byteLimit(limit)} bytes`);
+  #full(isLimit: boolean, limit: number): HeapFull {
+    const reason = isLimit ? `the limit of ${this.#byteLimit(limit)} bytes` : "the budget grants";
+    return new HeapFull(`out of memory: objects need more than ${reason}`);
   }
 
   #count(bytes: number): void {
@@ -485,8 +585,9 @@ export class Heap {
     this.#total += bytes;
   }
 
-  #setUsed(space: Space, first: number, count: number): void {
+  #setUsed(space: Space, first: number, count: number, owner: HeapOwner): void {
     space.states.fill(USED, first, first + count);
+    for (let number = first; number < first + count; number++) this.#setOwner(space, number, owner);
     this.#usedBlocks += count;
     if (first + count <= this.#top) return;
     this.#top = first + count;
@@ -525,10 +626,7 @@ export class Heap {
 
   /** Puts the slots that stress withholds back into the cells. */
   #returnWithheld(): void {
-    this.#withheld.forEach((slot, number) => {
-      if (slot !== 0) setWord(this.#cellWords, CELLS.FREE + number * 8, slot);
-      this.#withheld[number] = 0;
-    });
+    for (const owner of this.#owners) owner.returnWithheld();
   }
 
   /** Provides mark bytes for as many handles as there are, all 0. */

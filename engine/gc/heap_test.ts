@@ -18,6 +18,9 @@ import {
 import { collectorCode } from "../runtime/intrinsics.ts";
 import { canonicalTypeIds } from "../wasm/subtype.ts";
 import { HEAP, I32, I64, I8, isRef, refType, type SubType } from "../wasm/types.ts";
+import type { HeapBudget, HeapOwner } from "./heap_owner.ts";
+import { BLOCK_BYTES } from "./collector_layout.ts";
+import { CELLS } from "../abi/gc_layout.ts";
 import { Heap, HeapFull, type HeapRoots } from "./heap.ts";
 
 const { store } = NewEngine().compile("(module)").instantiate().internal;
@@ -84,6 +87,8 @@ class Mutator implements HeapRoots {
   readonly payloads = new Map<number, number[]>();
   hostMarks: Uint8Array = new Uint8Array(0);
   exceptionMarks: Uint8Array = new Uint8Array(0);
+  /** Owners of objects besides the common one, with the bytes that each has been granted. */
+  readonly owners: { owner: HeapOwner; granted: () => number }[] = [];
   readonly #random: () => number;
 
   constructor(seed: number) {
@@ -125,7 +130,7 @@ class Mutator implements HeapRoots {
       bytes = OBJECT.FIELDS + length * (type === 4 ? 1 : 8);
       if (type !== 4) { for (let k = 0; k < length; k++) offsets.push(OBJECT.FIELDS + 8 * k); }
     }
-    const address = this.heap.allocate(bytes, NO_LIMIT);
+    const address = this.heap.allocate(bytes, NO_LIMIT, this.owners[this.below(this.owners.length + 1)]?.owner);
     assert.equal(address % 8, 0);
     for (let at = 8; at + 8 <= bytes; at += Math.max(8, (bytes >> 5) & ~7)) {
       assert.equal(peek(address + at), 0, "zeroed");
@@ -146,6 +151,29 @@ class Mutator implements HeapRoots {
     }
     this.objects.set(address, made);
     return made;
+  }
+
+  addOwner(): void {
+    const { contexts } = store.thread;
+    const { region: { u32 }, offset, address } = contexts.allocate(CELLS.SIZE);
+    let granted = 0;
+    const budget: HeapBudget = {
+      take: (_, from, to) => {
+        granted += to - from;
+        return true;
+      },
+      give: (bytes) => granted -= bytes,
+    };
+    const words = u32.subarray(offset >> 2, (offset + CELLS.SIZE) >> 2);
+    this.owners.push({ owner: this.heap.addOwner({ address, words }, budget), granted: () => granted });
+  }
+
+  /** Removes the oldest owner; its objects stay. */
+  removeOwner(): void {
+    const { owner, granted } = this.owners.shift()!;
+    this.heap.removeOwner(owner);
+    owner.words.fill(0x55555555); // nothing reads it any more
+    assert.equal(granted(), 0);
   }
 
   set(object: Modelled, at: number, word: number): void {
@@ -202,6 +230,14 @@ class Mutator implements HeapRoots {
       for (const [at, word] of object.references) assert.equal(peek(address + at), word);
     }
     assert.equal(this.heap.statistics.liveObjects, small, "exactly the reachable objects survive");
+    let blocks = this.heap.common.count, live = this.heap.common.live;
+    for (const { owner, granted } of this.owners) {
+      assert.equal(granted(), owner.count * BLOCK_BYTES);
+      blocks += owner.count;
+      live += owner.live;
+    }
+    assert.equal(blocks * BLOCK_BYTES, this.heap.statistics.heapBytes, "each block has one owner");
+    assert.equal(live, this.heap.statistics.liveBytes);
     for (let k = 1; k < this.hostCount; k++) assert.equal(this.hostMarks[k] !== 0, hosts.has(k));
     for (let k = 1; k < this.exceptionCount; k++) assert.equal(this.exceptionMarks[k] !== 0, exceptions.has(k));
   }
@@ -226,10 +262,11 @@ Deno.test("size classes: every size has the smallest class that holds it", () =>
   assert.equal(sizeClassOf(MAX_SMALL_BYTES + 8), -1);
 });
 
-for (const stress of [0, 7]) {
-  Deno.test(`random graphs survive collections exactly as the model says (stress ${stress})`, () => {
+for (const [stress, owners] of [[0, 0], [7, 0], [0, 3], [7, 3]]) {
+  Deno.test(`random graphs survive collections as the model says (stress ${stress}, ${owners} more owners)`, () => {
     for (let seed = 1; seed <= 3; seed++) {
       const m = new Mutator(seed * 7919);
+      for (let k = 0; k < owners; k++) m.addOwner();
       m.hostCount = 50;
       m.exceptionCount = 20;
       for (let k = 1; k < 20; k++) m.payloads.set(k, []);
@@ -238,6 +275,10 @@ for (const stress of [0, 7]) {
         // Nothing is lost while objects are made under stress.
         const roots = m.roots;
         if (stress > 0) m.heap.stress(0);
+        if (owners > 0 && round % 2 === 1) {
+          m.removeOwner();
+          m.addOwner();
+        }
         for (let k = 0; k < 120; k++) {
           const type = m.below(TYPES.length);
           const length = type < 3 || type === 5 || type === 6 ? 0 : m.below(20) === 0 ? m.below(9000) : m.below(40);
@@ -334,6 +375,36 @@ Deno.test("the limit: a program that keeps everything gets an error, and one tha
   poke(m.heap.allocate(64, limit), IDS[0]);
   assert.throws(() => m.heap.allocate(2 ** 20, limit), /out of memory/);
   assert.throws(() => m.heap.allocate(2 ** 31, NO_LIMIT), /allocation size too large/);
+});
+
+Deno.test("the limit of one owner does not bind another, and both get their own garbage back", () => {
+  const m = new Mutator(4);
+  const limit = 2 ** 20;
+  m.addOwner();
+  m.addOwner();
+  const [a, b] = m.owners.map(({ owner }) => owner);
+  let length = 0;
+  assert.throws(() => {
+    for (;; length++) {
+      const address = m.heap.allocate(64, limit, a);
+      poke(address, IDS[0]);
+      poke(address + 16, m.roots[0] ?? 0);
+      m.roots = [address];
+    }
+  }, HeapFull);
+  assert.ok(a.count * BLOCK_BYTES <= limit && length * 64 > limit * 0.9);
+  const other = m.heap.allocate(64, limit, b);
+  poke(other, IDS[0]);
+  m.roots.push(other);
+  poke(m.heap.allocate(64, NO_LIMIT), IDS[0]);
+  assert.throws(() => m.heap.allocate(64, limit, a), HeapFull, "garbage of others is no room for it");
+  m.roots = [other];
+  for (let k = 0; k < 50_000; k++) poke(m.heap.allocate(64, limit, a), IDS[5]);
+  assert.ok(a.count * BLOCK_BYTES <= limit);
+  assert.throws(() => m.heap.allocate(limit + 8, limit, b), /more than the limit of 1048576 bytes/);
+  m.heap.removeOwner(a);
+  m.heap.collect();
+  assert.equal(m.heap.statistics.liveObjects, 1);
 });
 
 Deno.test("objects held by JavaScript are roots, and each has one wrapper", () => {

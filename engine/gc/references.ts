@@ -1,7 +1,8 @@
 /**
- * Objects of the collected heap as JavaScript sees them: one frozen, empty object without prototype per address, as
- * long as JavaScript references it (JavaScript API, "Exported GC Objects"). Such an object is a root: its heap object
- * lives at least as long, and is released when the JavaScript engine reports that the wrapper is gone.
+ * Objects of the collected heap as JavaScript sees them: one frozen, empty object per address, without a prototype or
+ * with that which its descriptor gives, as long as JavaScript references it (JavaScript API, "Exported GC Objects").
+ * Such an object is a root: its heap object lives at least as long, and is released when the JavaScript engine reports
+ * that the wrapper is gone.
  *
  * Invariant: an address stays a root until that report, which never comes while JavaScript is on the stack; so the word
  * of an argument or a result stays valid between JavaScript and the slots.
@@ -48,6 +49,12 @@ const LOCKED: ProxyHandler<object> = {
   setPrototypeOf: () => false,
 };
 
+/** The same for a wrapper with a prototype, which may have setters. */
+const LOCKED_BUT_SETTERS: ProxyHandler<object> = {
+  ...LOCKED,
+  set: (target, key, value, receiver) => Reflect.set(target, key, value, receiver) || refuse(),
+};
+
 export class HeapReferences {
   readonly #byAddress = new Map<number, WeakRef<object>>();
   readonly #holders = new WeakMap<object, Holder>();
@@ -60,14 +67,21 @@ export class HeapReferences {
     });
   }
 
-  /** The object for the reference `address`, which comes from `sharer`. */
-  objectAt(address: number, sharer?: Sharer): object {
+  /** Whether there is an object for `address`. */
+  has(address: number): boolean {
+    return this.#byAddress.get(address)?.deref() !== undefined;
+  }
+
+  /** The object for the reference `address`, which comes from `sharer`; a new one has the given prototype. */
+  objectAt(address: number, sharer?: Sharer, prototype: object | null = null): object {
     const known = this.#byAddress.get(address)?.deref();
     if (known !== undefined) {
       if (sharer !== undefined) this.lend(known, sharer);
       return known;
     }
-    const made = new Proxy(EMPTY, LOCKED);
+    const made = prototype === null
+      ? new Proxy(EMPTY, LOCKED)
+      : new Proxy(Object.freeze(Object.create(prototype) as object), LOCKED_BUT_SETTERS);
     this.#byAddress.set(address, new WeakRef(made));
     this.#holders.set(made, { address, sharers: sharer === undefined ? [] : [sharer] });
     this.#gone.register(made, address);

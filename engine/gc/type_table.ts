@@ -5,7 +5,7 @@
  */
 import { DESCRIPTOR, DISPLAY_LENGTH, layoutFields, LONG_WORDS, OBJECT, TYPE_KIND } from "../abi/gc_layout.ts";
 import { type Host, PROT } from "../host/host.ts";
-import { canonicalType, MAX_SUBTYPE_DEPTH, supertypeDisplay } from "../wasm/subtype.ts";
+import { canonicalType, fieldsBeforeDescriptor, MAX_SUBTYPE_DEPTH, supertypeDisplay } from "../wasm/subtype.ts";
 import { byteSize, type FieldType, heapOf, isRef, type ValType } from "../wasm/types.ts";
 
 /** The number of types there is room for: as many as the system gives address space for. */
@@ -67,8 +67,10 @@ export class TypeTable {
       ? TYPE_KIND.STRUCT
       : composite.kind === "array"
       ? TYPE_KIND.ARRAY
-      : TYPE_KIND.FUNC;
-    if (composite.kind === "struct") this.#writeFields(u32, at, composite.fields);
+      : composite.kind === "func"
+      ? TYPE_KIND.FUNC
+      : TYPE_KIND.NONE;
+    if (composite.kind === "struct") this.#writeFields(u32, at, composite.fields, fieldsBeforeDescriptor(id));
     else if (composite.kind === "array") {
       u32[at + (DESCRIPTOR.BYTES >> 2)] = byteSize(composite.field.storage);
       u32[at + (DESCRIPTOR.REFERENCES >> 2)] = isRef(composite.field.storage) ? 1 : 0;
@@ -81,10 +83,14 @@ export class TypeTable {
     this.#defined[id] = true;
   }
 
-  #writeFields(u32: Uint32Array, at: number, fields: readonly FieldType[]): void {
-    const { offsets, bytes } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
+  #writeFields(u32: Uint32Array, at: number, fields: readonly FieldType[], beforeDescriptor: number): void {
+    const { offsets, descriptor, bytes } = layoutFields(
+      fields.map(({ storage }) => byteSize(storage)),
+      beforeDescriptor,
+    );
     u32[at + (DESCRIPTOR.BYTES >> 2)] = bytes;
     const words = fields.flatMap(({ storage }, k) => isRef(storage) ? [(offsets[k] - OBJECT.FIELDS) >> 3] : []);
+    if (descriptor !== 0) words.push((descriptor - OBJECT.FIELDS) >> 3);
     if (words.length === 0) return;
     let map = u32;
     let first = at + (DESCRIPTOR.REFERENCES >> 2);
@@ -130,10 +136,11 @@ export class TypeTable {
 /** Whether every value of (closed) storage type `storage` is an object without references, or no object. */
 function isLeaf(storage: ValType): boolean {
   if (!isRef(storage) || heapOf(storage) < 0) return false;
-  const { final, composite } = canonicalType(heapOf(storage));
+  const { final, descriptor, composite } = canonicalType(heapOf(storage));
   // Elements of an array's subtypes are numbers as well; a structure's may have more fields.
   if (composite.kind === "array") return !isRef(composite.field.storage);
-  return composite.kind === "struct" && final && !composite.fields.some((field) => isRef(field.storage));
+  return composite.kind === "struct" && final && descriptor === undefined &&
+    !composite.fields.some((field) => isRef(field.storage));
 }
 
 /** Writes an address as two halves. */

@@ -7,8 +7,7 @@
  * environment, too.
  */
 import { environmentVariable, nodeModule } from "./process.ts";
-
-const own = (globalThis as { Deno?: typeof Deno }).Deno;
+import { ownDeno as own } from "./globals.ts";
 
 /** The variables of the environment that the child gets. */
 const VARIABLES = ["HOME", "USERPROFILE", "LOCALAPPDATA", "SystemRoot", "TMPDIR", "TEMP", "DENO_DIR", "XDG_CACHE_HOME"];
@@ -145,8 +144,8 @@ function startOnNode([executable, ...args]: readonly string[], listener: Process
   child.on("error", (error) => end(null, null, error));
   child.on("close", (status, signal) => end(status, signal));
   stdin.on("error", () => {}); // the end of the process says more
-  stdout.on("data", (bytes: Uint8Array) => listener.stdout(bytes));
-  stderr.on("data", (bytes: Uint8Array) => listener.stderr(bytes));
+  stdout.on("data", (bytes: Uint8Array) => listener.stdout(plain(bytes)));
+  stderr.on("data", (bytes: Uint8Array) => listener.stderr(plain(bytes)));
   return {
     id: child.pid,
     write: (bytes) => {
@@ -161,4 +160,9 @@ function startOnNode([executable, ...args]: readonly string[], listener: Process
       stdin.destroy();
     },
   };
+}
+
+/** A Buffer of Node as an array whose `slice` makes a copy. */
+function plain({ buffer, byteOffset, length }: Uint8Array): Uint8Array {
+  return new Uint8Array(buffer, byteOffset, length);
 }

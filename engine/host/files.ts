@@ -4,6 +4,7 @@
  */
 import { dateNow } from "./clocks.ts";
 import { nodeModule } from "./process.ts";
+import { ownDeno as own } from "./globals.ts";
 
 /** Metadata of a file. */
 export interface FileFacts {
@@ -16,8 +17,6 @@ export interface FileFacts {
   readonly mode: number;
   readonly device: number;
 }
-
-const own = (globalThis as { Deno?: typeof Deno }).Deno;
 
 function factsOfDeno(info: Deno.FileInfo): FileFacts {
   return {

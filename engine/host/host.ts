@@ -116,6 +116,11 @@ export interface Host {
    */
   runBeside?(code: number, argument: number): () => void;
   /**
+   * The same in a thread that blocks all signals but those of faults, whose handlers are those of the process. It has
+   * no signal stack: handlers run on the stack of the code.
+   */
+  runWithFaults?(code: number, argument: number): () => void;
+  /**
    * Installs `handler` (an address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the previous
    * handler's address. `isTimer`: the signal comes at any time, so SA_RESTART takes the place of SA_NODEFER. On
    * Windows, `handler` precedes the others as a vectored exception handler, and the result is 0.

@@ -13,8 +13,7 @@
  * Neither a late module nor any module that it imports may have a top-level `await`: `require` refuses those.
  */
 import { nodeModule } from "./process.ts";
-
-const own = (globalThis as { Deno?: typeof Deno }).Deno;
+import { ownDeno as own } from "./globals.ts";
 
 /** The suffix of the engine's modules: transpiled, they are JavaScript. */
 export const SUFFIX: "ts" | "js" = import.meta.url.endsWith(".ts") ? "ts" : "js";

@@ -5,13 +5,13 @@
  */
 import { nodeModule } from "./process.ts";
 import { isBigEndian, type SupportedMachine, supportedMachine } from "./systems/systems.ts";
+import { ownBun, ownDeno as own } from "./globals.ts";
 
 /** The first bytes of an executable, which contain the path of its dynamic linker. */
 const HEADER_BYTES = 4096;
 
 /** This machine. Throws an Error where the engine does not run. */
 export function thisMachine(): SupportedMachine {
-  const { Deno: own } = globalThis as { Deno?: typeof Deno };
   if (own !== undefined) {
     const { os, arch, env: libc } = own.build;
     return supportedMachine({ os, arch, bigEndian: isBigEndian(), libc });
@@ -22,7 +22,7 @@ export function thisMachine(): SupportedMachine {
 
 /** Whether servers of this JavaScript runtime can listen on a descriptor that the process has inherited. */
 export function listensOnDescriptors(): boolean {
-  return !("Bun" in globalThis);
+  return ownBun === undefined;
 }
 
 /** Waft's support for a machine. */

@@ -6,6 +6,8 @@
  * accessed; that takes longer than running an empty script. On Deno, this file therefore uses Deno's own functions and
  * loads Node modules only on demand (`nodeModule`).
  */
+import { errorCode } from "../base/errors.ts";
+import { ownBun, ownDeno as own } from "./globals.ts";
 
 /** Node modules loaded on demand. */
 interface NodeModules {
@@ -23,8 +25,6 @@ interface NodeModules {
   "node:worker_threads": typeof import("node:worker_threads");
   "node:zlib": typeof import("node:zlib");
 }
-
-const own = (globalThis as { Deno?: typeof Deno }).Deno;
 
 /** A Node module, also available on Deno and Bun; the first call loads it. */
 export function nodeModule<Name extends keyof NodeModules>(name: Name): NodeModules[Name] {
@@ -56,8 +56,7 @@ export function programArguments(): string[] {
 
 /** Whether this program is a single executable, which contains its modules and the JavaScript runtime. */
 export function isSingleExecutable(): boolean {
-  const { Bun: bun } = globalThis as { Bun?: { readonly isStandaloneExecutable?: boolean } };
-  return own === undefined ? bun?.isStandaloneExecutable === true : own.build.standalone;
+  return own === undefined ? ownBun?.isStandaloneExecutable === true : own.build.standalone;
 }
 
 /** Ends the process immediately; undefined until a host provides it. */
@@ -125,7 +124,8 @@ export function writeBytes(descriptor: 1 | 2, bytes: Uint8Array): void {
     try {
       at += writeSome(descriptor, bytes.subarray(at));
     } catch (error) {
-      const { name, code } = error as { name: string; code?: string };
+      const code = errorCode(error);
+      const name = error instanceof Error ? error.name : undefined;
       if (name === "BrokenPipe" || code === "EPIPE") return;
       // The pipe is non-blocking and its reader is slow: retry.
       if (name !== "WouldBlock" && code !== "EAGAIN") throw error;

@@ -6,6 +6,7 @@
  * The runtime keeps the position: the guest and the program write one behind the other, and a guest cannot seek.
  * Invariant: only regular files are used, so that no call waits. A wait for a pipe could not end at a deadline.
  */
+import { errorCode } from "../base/errors.ts";
 import type { BigIntStats } from "node:fs";
 import type { LinuxCall } from "./calls/linux_calls.ts";
 import { E } from "./calls/linux_errors.ts";
@@ -90,7 +91,7 @@ function attempt(action: () => number): number {
   try {
     return action();
   } catch (error) {
-    return ERRORS[(error as { readonly code?: string }).code ?? ""] ?? E.IO;
+    return ERRORS[errorCode(error) ?? ""] ?? E.IO;
   }
 }
 

@@ -7,6 +7,7 @@ import type { Worker } from "node:worker_threads";
 import { hasAddressSpace } from "./memory/address_space.ts";
 import { currentHost } from "./current.ts";
 import { nodeModule } from "./process.ts";
+import { reportedConcurrency } from "./globals.ts";
 
 /** Milliseconds after which idle Workers end, to free their memory. */
 const IDLE_MS = 10_000;
@@ -44,8 +45,7 @@ function forgetEnded(): void {
 
 /** The number of threads that this machine runs at once. */
 export function processorCount(): number {
-  const { navigator } = globalThis as { navigator?: { hardwareConcurrency?: number } };
-  return navigator?.hardwareConcurrency ?? nodeModule("node:os").availableParallelism();
+  return reportedConcurrency() ?? nodeModule("node:os").availableParallelism();
 }
 
 /** The number of Workers in the pool. */

@@ -53,6 +53,8 @@ const ALLOCATIONS: ReadonlyMap<number, boolean> = new Map(
   ([
     ["struct.new", false],
     ["struct.new_default", false],
+    ["struct.new_desc", false],
+    ["struct.new_default_desc", false],
     ["array.new", true],
     ["array.new_default", true],
     ["array.new_fixed", false],

@@ -139,6 +139,7 @@ const ROWS = [
   "ATOMIC_XCHG vvk t rwt",
   "ATOMIC_CMPXCHG lnk t rwt", // list = address, expected value (of which the low bytes count), replacement
   "FENCE ... _ rw",
+  "PAUSE ... _ rw", // tells the processor that the code spins; stays between the accesses around it
   // collected heap: a = bytes of the object, header included (i64) → its address. All zero except the header, which
   // must be stored before the next possible collection. May collect: memory that the program sees does not change, but
   // the runtime is called if necessary

@@ -340,7 +340,7 @@ export class Gvn implements Rewriting {
     if (TREATMENT[op] === CALLS) {
       const { c } = this.f;
       const keepsSizes = op !== CALL_BUILTIN
-        ? op >= OP.ATOMIC_LOAD && op <= OP.FENCE
+        ? op >= OP.ATOMIC_LOAD && op <= OP.PAUSE
         : c[i] === BUILTIN.memory_move || c[i] === BUILTIN.memory_set;
       this.memory.call(this.f, !keepsSizes);
       this.#pendingStore = 0;

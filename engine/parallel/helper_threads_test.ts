@@ -27,6 +27,7 @@ import type { CompileJob } from "./helper.ts";
 import { Output } from "./output.ts";
 import { makeSchedule, Schedule, STATE } from "./schedule.ts";
 import { compileShare } from "./share.ts";
+import { KnownFunctions } from "../portable/module_writer.ts";
 import { parseModule } from "../text/parse_module.ts";
 import { validateModule } from "../validate/module.ts";
 import type { Module } from "../wasm/module.ts";
@@ -331,4 +332,27 @@ Deno.test("reused threads do not keep the process alive", () => {
     stdio: ["ignore", "pipe", "pipe"],
   });
   assert.match(output.toString(), /threads 1/);
+});
+
+Deno.test("what is known of a function is complete, also if another thread finishes it meanwhile", () => {
+  const code = new MachineCode(1, 0);
+  const { writtenVector } = code;
+  let reads = 0;
+  Object.defineProperty(code, "writtenVector", {
+    get: () => {
+      if (++reads === 2) {
+        code.writtenGeneral[0] = 5;
+        writtenVector[0] = 6;
+        code.writtenKnown[0] = 1;
+      }
+      return writtenVector;
+    },
+  });
+  const memory = { buffer: new ArrayBuffer(64) };
+  const known = new KnownFunctions({ memory, knownColumn: (n) => n * 8 }, code);
+  const words = new Int32Array(memory.buffer, 0, 5);
+  known.update();
+  assert.equal(words[4] === 1 && words[0] !== 5, false, "known, but its registers are not");
+  known.update();
+  assert.deepEqual([words[0], words[2], words[4]], [5, 6, 1]);
 });

@@ -25,6 +25,13 @@ export interface CompilerExports {
   bodiesAddress(): number;
   /** Reads the description. */
   openModule(): void;
+  /** Makes room for bodies to scan, at `bodiesAddress`, and their starts; returns the address of these. */
+  reserveScan(functions: number, tables: number, bytes: number): number;
+  /** Scans them (translate/body_scan.ts), for a module with `imported` imported functions. */
+  scanBodies(imported: number): void;
+  /** The address of column `n` of {@linkcode SCAN_COLUMNS}, and the length of that of callees. */
+  scanColumn(n: number): number;
+  scannedCalls(): number;
   /** Fields 0 to 2 of inlined call `n` of the function: parent, callPos, funcIndex. */
   inlineSite(n: number, field: number): number;
 
@@ -50,6 +57,16 @@ export interface CompilerExports {
    * cannot be entered.
    */
   compileLoop(index: number, at: number, as: number, passes: number, allocation: number): number;
+  /**
+   * Makes room for a list of bodies, rows of {@linkcode LISTED}; returns its address. The list is compiled at once,
+   * without any call in between: where no JavaScript can run.
+   */
+  reserveList(bodies: number): number;
+  compileListed(passes: number, allocation: number): void;
+  /** The number of bodies of the list that are compiled, or cannot be entered. */
+  listedDone(): number;
+  /** The address of the record {@linkcode LISTED_RECORD} about body `n` of the list. */
+  listedRecord(n: number): number;
   /** The address of the record of counts about the function: those of {@linkcode COUNTS}, then those of denials. */
   counts(): number;
 }
@@ -75,8 +92,26 @@ export const FACT = {
   /** As MachineCode.missing: if it is a function, there is no code. */
   MISSING: 14,
   INLINE_SITES: 15,
-  COUNT: 16,
+  ALIGNMENT: 16,
+  COUNT: 17,
 } as const;
+
+/** Words of a row of the list of bodies. */
+export const LISTED = {
+  /** The defined function. */
+  INDEX: 0,
+  /** Offset of the loop from which on it is compiled; −1: the whole function. */
+  LOOP_AT: 1,
+  /** The number of the code that begins with a loop. */
+  AS: 2,
+  WORDS: 3,
+} as const;
+
+/** The columns that a scan of bodies fills, by number: those of Summaries (translate/summaries.ts). */
+export const SCAN_COLUMNS = [
+  ...["bytes", "locals", "flags", "callSites", "tableWritten", "calleeStart", "callees"] as const,
+  "calleesFirst",
+] as const;
 
 /** The columns of facts about the functions that are compiled already, by number. */
 export const KNOWN_COLUMNS = ["writtenGeneral", "writtenVector", "writtenKnown"] as const;
@@ -101,6 +136,17 @@ export const COUNTS = {
 /** Word of the record of counts where those of denied registers begin; the maximum number of their rows. */
 export const FIRST_DENIAL: number = Object.values(COUNTS).reduce((sum, { length }) => sum + length, 0);
 export const MAX_DENIALS = 16;
+
+/** Words of the record about a body of the list. It begins with the words of FACT. */
+export const LISTED_RECORD = {
+  /** The address of the inline sites, three words each. */
+  SITES_AT: FACT.COUNT,
+  /** 1; 0 for a loop that cannot be entered. */
+  IS_COMPILED: FACT.COUNT + 1,
+  /** Counts, as in the record of `counts`. */
+  COUNTS: FACT.COUNT + 2,
+  WORDS: FACT.COUNT + 2 + FIRST_DENIAL + MAX_DENIALS,
+} as const;
 
 /** The truth values of CodegenOptions, by bit of `beginModule`. */
 export const OPTION_FLAGS = Object.entries(new CodegenOptions())

@@ -94,11 +94,14 @@ export class KnownFunctions {
     this.update();
   }
 
-  /** Writes what the code knows now. */
+  /**
+   * Writes what the code knows now. Other threads write the last column last, which says that a function is known: it
+   * is read first, so that what belongs to a known function is complete.
+   */
   update(): void {
     const { buffer } = this.#exports.memory;
-    for (const [n, name] of KNOWN_COLUMNS.entries()) {
-      const column = this.#code[name];
+    for (let n = KNOWN_COLUMNS.length - 1; n >= 0; n--) {
+      const column = this.#code[KNOWN_COLUMNS[n]];
       const at = this.#at[n];
       if (column instanceof Uint8Array) new Uint8Array(buffer, at, column.length).set(column);
       else new Int32Array(buffer, at, column.length).set(column);

@@ -6,17 +6,14 @@
  * Invariant: bodies are not validated. Whoever uses it has validated them.
  */
 import { CalleeUnknown } from "../codegen/callee_unknown.ts";
-import { codegenOptions, countCodegen } from "../codegen/codegen_options.ts";
-import { appendFunction } from "../codegen/function_code.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { CodeSource, CompileBody, CompileLoop, ModuleWork } from "../compile/compile_options.ts";
-import { countPasses, PassCounts, passOptions } from "../optimize/pass_options.ts";
-import { allocatorOptions, countApplications } from "../regalloc/allocator_options.ts";
+import { passOptions } from "../optimize/pass_options.ts";
 import { describeModule, type ModuleDescription } from "../translate/describe_module.ts";
-import { countTranslation, TranslationCounts } from "../translate/module_facts.ts";
-import { type CompilerExports, COUNTS, FACT, FIRST_DENIAL, MAX_DENIALS, passBits } from "./compiler_interface.ts";
+import { appendBody, BodyCounts, writeWork } from "./body_results.ts";
+import { type CompilerExports, FACT, FIRST_DENIAL, MAX_DENIALS, passBits } from "./compiler_interface.ts";
 import { readFailure } from "./compiler_status.ts";
-import { beginCode, KnownFunctions, writeModule, writeRegisters } from "./module_writer.ts";
+import { KnownFunctions } from "./module_writer.ts";
 
 /** Bytes that functions leave behind in the memory at most; then it is dropped and written anew. */
 const MAX_LEFT_BYTES = 1 << 26;
@@ -67,7 +64,7 @@ class Session {
   readonly #work: ModuleWork;
   readonly #description: ModuleDescription;
   readonly #passes: number;
-  readonly #counts: Counts;
+  readonly #counts: BodyCounts;
   /** Not the session itself, so that an instance does not keep the last module alive. */
   readonly #mark = {};
   #allocation = 0;
@@ -84,7 +81,7 @@ class Session {
     this.#work = work;
     this.#description = describeModule(work.env);
     this.#passes = passBits(passOptions(work.context.optimizations));
-    this.#counts = new Counts(exports, work);
+    this.#counts = new BodyCounts(work);
   }
 
   /**
@@ -121,11 +118,11 @@ class Session {
     const exports = this.#exports;
     const facts = new Int32Array(exports.memory.buffer, at, FACT.COUNT);
     if (facts[FACT.MISSING] >= 0) throw new CalleeUnknown(facts[FACT.MISSING]);
-    this.#append(code, index, facts);
+    appendBody(exports, this.#work, code, index, facts);
     const sites = this.#inlineSites(facts[FACT.INLINE_SITES]);
     const { maxLeftBytes } = this.#instance;
     if (exports.usedBytes() - this.#start > maxLeftBytes) this.#instance.tenant = undefined;
-    this.#counts.add();
+    this.#counts.add(new Int32Array(exports.memory.buffer, exports.counts(), FIRST_DENIAL + MAX_DENIALS));
     return sites;
   }
 
@@ -135,36 +132,13 @@ class Session {
       if (code.rank !== undefined) this.#functions!.update();
       return;
     }
-    const { env, context, options: { target, settings } } = this.#work;
     const exports = this.#exports;
     exports.reset();
-    writeModule(exports, this.#description);
-    const registers = target.registers(settings.explicitBounds, env.fuel);
-    this.#allocation = writeRegisters(exports, registers, context.optimizations);
-    beginCode(exports, target.name, context, code);
+    this.#allocation = writeWork(exports, this.#work, this.#description, code);
     this.#functions = new KnownFunctions(exports, code);
     this.#start = exports.usedBytes();
     this.#known = code;
     this.#instance.tenant = this.#mark;
-  }
-
-  #append(code: MachineCode, index: number, facts: Int32Array): void {
-    const { buffer } = this.#exports.memory;
-    const words = (at: number, count: number) => new Int32Array(buffer, facts[at], count);
-    const relocations = facts[FACT.RELOCATIONS];
-    appendFunction(code, this.#work.options.target.filler, index, {
-      bytes: new Uint8Array(buffer, facts[FACT.CODE_AT], facts[FACT.CODE_BYTES]),
-      end: facts[FACT.END],
-      frame: facts[FACT.FRAME],
-      relocAt: words(FACT.RELOC_AT, relocations),
-      relocKind: words(FACT.RELOC_KIND_AT, relocations),
-      relocTarget: words(FACT.RELOC_TARGET_AT, relocations),
-      callRows: words(FACT.CALLS_AT, facts[FACT.CALL_WORDS]),
-      trapRows: words(FACT.TRAPS_AT, facts[FACT.TRAP_WORDS]),
-    });
-    code.writtenGeneral[index] = facts[FACT.WRITTEN_GENERAL];
-    code.writtenVector[index] = facts[FACT.WRITTEN_VECTOR];
-    code.writtenKnown[index] = 1;
   }
 
   /** Three words for each of `count` sites; none if there is only the function itself. */
@@ -175,41 +149,5 @@ class Session {
       for (let field = 0; field < 3; field++) words.push(this.#exports.inlineSite(n, field));
     }
     return words;
-  }
-}
-
-/** Adds the counts of functions to the statistics of a compilation. */
-class Counts {
-  readonly #exports: CompilerExports;
-  readonly #work: ModuleWork;
-  readonly #translation = new TranslationCounts();
-  readonly #passes = new PassCounts();
-  readonly #allocation;
-  readonly #codegen;
-  readonly #denied;
-
-  constructor(exports: CompilerExports, work: ModuleWork) {
-    const { env, context, options: { target, settings } } = work;
-    this.#exports = exports;
-    this.#work = work;
-    this.#denied = target.registers(settings.explicitBounds, env.fuel).denied;
-    this.#allocation = allocatorOptions(context.optimizations, this.#denied);
-    this.#codegen = codegenOptions(context);
-  }
-
-  /** Adds those of the function that was compiled last. */
-  add(): void {
-    const { env: { statistics }, context, options: { target } } = this.#work;
-    const words = new Int32Array(this.#exports.memory.buffer, this.#exports.counts(), FIRST_DENIAL + MAX_DENIALS);
-    let at = 0;
-    for (const name of COUNTS.translation) this.#translation[name] = words[at++];
-    for (const name of COUNTS.passes) this.#passes[name] = words[at++];
-    for (const name of COUNTS.allocation) this.#allocation.counts[name] = words[at++];
-    for (const name of COUNTS.codegen) this.#codegen.counts[name] = words[at++];
-    for (const row of this.#allocation.denied) row.applied = words[at++];
-    countTranslation(this.#translation, statistics);
-    countPasses(this.#passes, statistics);
-    countApplications(this.#allocation, this.#denied, statistics);
-    countCodegen(this.#codegen, target.elideKey, context);
   }
 }

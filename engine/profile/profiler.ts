@@ -108,7 +108,7 @@ class RealmCode {
 
   readonly hostName = (context: number, index: number): string | undefined => {
     try {
-      return this.#store.instanceOfContext(context).hostServices[index]?.label;
+      return this.#store.instances.of(context).hostServices[index]?.label;
     } catch {
       return undefined; // the instance is gone
     }
@@ -140,7 +140,7 @@ class RealmCode {
     const observe = (code: MachineCode) => {
       code.positions = positions;
     };
-    const again = compileModule(valid, { ...this.#options, settings, observe });
+    const again = compileModule(valid, { ...this.#options, settings, observe, hasValidBodies: true });
     return isSameCode(again.tables, image.tables) ? positions : undefined;
   }
 }

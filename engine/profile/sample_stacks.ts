@@ -53,6 +53,10 @@ const COPIED_WORDS = COPIED_BYTES / 8;
 const JAVASCRIPT: SampleFrame = { kind: "host", name: "JavaScript" };
 const DEEPER: SampleFrame = { kind: "engine", name: "(outer frames)" };
 
+/** Opcodes of x64 in front of a displacement of four bytes. */
+const JMP_REL32 = 0xe9;
+const CALL_REL32 = 0xe8;
+
 /** Reads the stacks of samples. */
 export class StackReader {
   readonly #sources: StackSources;
@@ -180,7 +184,7 @@ export class StackReader {
       const instruction = at + 4 > code.byteLength ? 0 : code.getUint32(at, true);
       return instruction >>> 26 === 0b000101 ? address + ((instruction << 6) >> 6) * 4 : undefined;
     }
-    const isJump = at + 5 <= code.byteLength && code.getUint8(at) === 0xe9;
+    const isJump = at + 5 <= code.byteLength && code.getUint8(at) === JMP_REL32;
     return isJump ? address + 5 + code.getInt32(at + 1, true) : undefined;
   }
 
@@ -193,7 +197,7 @@ export class StackReader {
       const instruction = at < 4 ? 0 : code.getUint32(at - 4, true);
       return instruction >>> 26 === 0b100101 ? word - 4 + ((instruction << 6) >> 6) * 4 : undefined;
     }
-    return at >= 5 && code.getUint8(at - 5) === 0xe8 ? word + code.getInt32(at - 4, true) : undefined;
+    return at >= 5 && code.getUint8(at - 5) === CALL_REL32 ? word + code.getInt32(at - 4, true) : undefined;
   }
 
   /** Index of the first known return address from word `at` on, in the next `count` words; −1 if there is none. */

@@ -1,18 +1,19 @@
 /**
  * Samples of the guest stack of one thread, without JavaScript: a timer of the system sends a signal to the thread,
- * whose handler (sampler_code.ts) copies the program counter and the top of the guest stack into a buffer. In: the
- * thread and the interval. Out: the samples, read after the timer has stopped.
+ * whose handler (generated_sampler_code.ts) copies the program counter and the top of the guest stack into a buffer.
+ * In: the thread and the interval. Out: the samples, read after the timer has stopped.
  *
  * Invariant: the handler touches nothing but the buffer and the sampler's state, which stay mapped for the life of the
  * process, because a signal may arrive late.
  */
+import { fromBase64 } from "../base/base64.ts";
 import { type Host, PROT } from "../host/host.ts";
 import { type LinuxCalls, linuxCalls } from "../host/calls/linux_calls.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
-import { SAMPLER_CODE } from "./sampler_code.ts";
+import { SAMPLER_HANDLER } from "./generated_sampler_code.ts";
 
 /** Byte offsets in the sampler's state. */
-const SAMPLER = {
+export const SAMPLER = {
   /** Address of the next record, and the end of the buffer less the size of a record's head. */
   NEXT: 0,
   LIMIT: 8,
@@ -33,7 +34,7 @@ const SAMPLER = {
 } as const;
 
 /** Byte offsets in a record; the copy of the stack follows. */
-const SAMPLE = {
+export const SAMPLE = {
   /** Bytes of the copy, u32. */
   BYTES: 0,
   /** Intervals before this one for which no signal arrived, u32. */
@@ -161,7 +162,7 @@ function installHandler({ host, arena }: GuestThread): number {
   while (host.signalHandler(signal) !== 0) {
     if (--signal < LAST_SIGNAL) throw new Error("Cannot sample: the process uses all real-time signals");
   }
-  const code = SAMPLER_CODE[host.arch];
+  const code = fromBase64(SAMPLER_HANDLER[host.arch].code);
   const at = arena.allocate(code.length);
   arena.publish(at, code);
   host.installSignalHandler(signal, at, true);

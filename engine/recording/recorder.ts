@@ -159,7 +159,8 @@ export class Recorder implements CallRecorder {
       this.#taken(value, index, position);
     });
     const out = this.#log.event(EVENT.BEGIN);
-    const { fuel, nans, stack } = module.settings;
+    const { fuel, fuelPrices, nans, stack } = module.settings;
+    if (fuelPrices !== "") throw new TypeError("A recording has the default prices of fuel: omit fuelPrices");
     out.u8(codeBits({ fuel, nans, stack: stack === "native" ? stack : "counted" }));
     this.#writeLimits(out, limits);
     this.#writeImports(out, instance);

@@ -684,7 +684,7 @@ const READERS = {
     const block = store.thread.contexts.allocate(16);
     const global = new Global(module.globalTypes[index], block.region, block.offset, block);
     readGlobalValue(reader, global, store, values);
-    store.addHostObject(global);
+    store.sweeps.addHostObject(global);
     return global;
   },
   tag: (_reader, module, index, store) => {

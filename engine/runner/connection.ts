@@ -21,8 +21,25 @@ import { PayloadReader, PayloadWriter, valuesOf } from "./values.ts";
 /** A host function of the program, and the instance that may call it. */
 export type HostFunction = (...args: never[]) => unknown;
 
-/** The time in milliseconds that the runner has beyond a deadline to end a call itself. */
-export const GRACE_MS = 1000;
+/** How the arguments and the result of a host function cross. */
+export interface HostCodec {
+  /** Reads all arguments. Throws ProtocolError. */
+  readonly read: (reader: PayloadReader) => readonly unknown[];
+  readonly write: (writer: PayloadWriter, result: unknown) => void;
+}
+
+/** Values of WebAssembly. */
+const PLAIN: HostCodec = {
+  read: (reader) => reader.values(),
+  write: (writer, result) => void writer.values(valuesOf(result), "The result of a host function"),
+};
+
+/** A host function, and how its values cross. */
+interface HostEntry {
+  readonly run: HostFunction;
+  readonly codec: HostCodec;
+}
+
 /** The maximum delay of a timer. */
 const MAX_TIMER_MS = 0x7fff_ffff;
 /** The number of errors of host functions that a request keeps for guests that catch and rethrow them. */
@@ -47,7 +64,7 @@ interface Request {
 
 /** Settings of a request. */
 interface RequestOptions {
-  /** Milliseconds after which the runner is ended, GRACE_MS included. */
+  /** Milliseconds after which the runner is ended: those of the deadline and a grace period. */
   readonly within?: number | undefined;
   /** Takes the remaining fuel of a request that fails. */
   readonly onFuel?: (fuel: bigint) => void;
@@ -70,7 +87,9 @@ function settled<T>(): Settled<T> {
 export class Connection {
   readonly #process: ChildProcess;
   readonly #requests = new Map<number, Request>();
-  readonly #functions = new Map<number, HostFunction>();
+  readonly #functions = new Map<number, HostEntry>();
+  /** Functions that take notices, by their subjects. */
+  readonly #listeners = new Map<number, (payload: Uint8Array) => void>();
   readonly #reader: MessageReader;
   readonly #writer = new PayloadWriter();
   readonly #maxBytes: number;
@@ -143,14 +162,24 @@ export class Connection {
   }
 
   /** Adds a host function; returns its number. */
-  addFunction(run: HostFunction): number {
+  addFunction(run: HostFunction, codec: HostCodec = PLAIN): number {
     const index = this.#nextFunction++;
-    this.#functions.set(index, run);
+    this.#functions.set(index, { run, codec });
     return index;
   }
 
   removeFunction(index: number): void {
     this.#functions.delete(index);
+  }
+
+  /** Passes the notices about `subject` to `listener`, which throws ProtocolError for a forged one. */
+  listen(subject: number, listener: (payload: Uint8Array) => void): void {
+    this.#listeners.set(subject, listener);
+  }
+
+  /** Ends the notices about `subject`. */
+  unlisten(subject: number): void {
+    this.#listeners.delete(subject);
   }
 
   /** An id for the next request. */
@@ -183,6 +212,18 @@ export class Connection {
       this.#requests.set(id, { resolve, reject, timer, callback: 0, errors: new Map(), onFuel });
       void this.#process.write(message);
     });
+  }
+
+  /** Reads an answer, and ends a runner whose answer is not one. */
+  reading<T>(read: () => T): T {
+    try {
+      return read();
+    } catch (error) {
+      if (!(error instanceof ProtocolError)) throw error;
+      const reason = new RunnerError(`The runner was ended: it sent ${error.message}`);
+      this.kill(reason);
+      throw reason;
+    }
   }
 
   #message(kind: MessageKind, id: number, subject: number, write: (writer: PayloadWriter) => void): Uint8Array {
@@ -229,6 +270,12 @@ export class Connection {
       case KIND.HOST:
         this.#callHost(message);
         return;
+      case KIND.NOTICE: {
+        const listener = this.#listeners.get(message.subject);
+        if (listener === undefined) throw new ProtocolError(`a notice about ${message.subject}, which does not exist`);
+        listener(payload);
+        return;
+      }
       default:
         throw new ProtocolError(`a message of kind ${kind}, which only programs send`);
     }
@@ -246,13 +293,14 @@ export class Connection {
   #callHost({ id, subject, payload }: Message): void {
     const reader = new PayloadReader(payload);
     const requestId = reader.u32();
-    const args = reader.values();
-    reader.end();
     const request = this.#requests.get(requestId);
-    const run = this.#functions.get(subject);
+    const entry = this.#functions.get(subject);
     if (request === undefined) throw new ProtocolError("a call of a host function without a request");
-    if (run === undefined) throw new ProtocolError(`a call of host function ${subject}, which does not exist`);
+    if (entry === undefined) throw new ProtocolError(`a call of host function ${subject}, which does not exist`);
     if (request.callback !== 0 || id === 0) throw new ProtocolError("a second call of a host function at once");
+    const { run, codec } = entry;
+    const args = codec.read(reader);
+    reader.end();
     request.callback = id;
     let result: unknown;
     try {
@@ -263,22 +311,17 @@ export class Connection {
     }
     if (result instanceof Promise) {
       result.then(
-        (value) => this.#answer(request, id, value),
+        (value) => this.#answer(request, id, value, codec),
         (error: unknown) => this.#throwInGuest(request, id, error),
       );
-    } else this.#answer(request, id, result);
+    } else this.#answer(request, id, result, codec);
   }
 
-  #answer(request: Request, id: number, result: unknown): void {
+  #answer(request: Request, id: number, result: unknown, codec: HostCodec): void {
     request.callback = 0;
     let message: Uint8Array;
     try {
-      message = this.#message(
-        KIND.RETURNED,
-        id,
-        0,
-        (writer) => void writer.values(valuesOf(result), "The result of a host function"),
-      );
+      message = this.#message(KIND.RETURNED, id, 0, (writer) => codec.write(writer, result));
     } catch (error) {
       this.#throwInGuest(request, id, error);
       return;
@@ -317,6 +360,7 @@ export class Connection {
     }
     this.#requests.clear();
     this.#functions.clear();
+    this.#listeners.clear();
   }
 
   #describeEnd([executable]: readonly string[], { status, signal }: ProcessEnd, error: unknown): string {

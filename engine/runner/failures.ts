@@ -35,13 +35,26 @@ export class HostFunctionError extends Error {
   }
 }
 
+/** The error of a call in the runner, with the fuel that it left. */
+export class FuelledError extends Error {
+  readonly reason: unknown;
+  readonly fuel: bigint;
+
+  constructor(reason: unknown, fuel: bigint) {
+    super();
+    this.reason = reason;
+    this.fuel = fuel;
+  }
+}
+
 /** Bounds of texts and lists that come from a runner. */
 const MAX_TEXT = 2000;
 const MAX_FRAMES = 200;
 
 /** The JSON of an error. */
-export function describeFailure(error: unknown, fuel?: string): string {
-  return JSON.stringify({ ...partsOf(error), ...(fuel === undefined ? {} : { fuel }) });
+export function describeFailure(error: unknown): string {
+  if (!(error instanceof FuelledError)) return JSON.stringify(partsOf(error));
+  return JSON.stringify({ ...partsOf(error.reason), fuel: String(error.fuel) });
 }
 
 function partsOf(error: unknown): Record<string, unknown> {

@@ -18,14 +18,7 @@
  */
 export type { Measure } from "../host/confinement.ts";
 export { RunnerError } from "./failures.ts";
-export {
-  Runner,
-  type RunnerContext,
-  type RunnerEngineOptions,
-  type RunnerImports,
-  RunnerInstance,
-  type RunnerInstantiation,
-  RunnerModule,
-  type RunnerOptions,
-  type RunnerProgram,
-} from "./runner.ts";
+export type { RunnerContext } from "./limits.ts";
+export type { RunnerEngineOptions, RunnerOptions } from "./open_runner.ts";
+export type { RunnerProgram } from "./programs.ts";
+export { Runner, type RunnerImports, RunnerInstance, type RunnerInstantiation, RunnerModule } from "./runner.ts";

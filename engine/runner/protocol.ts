@@ -36,11 +36,15 @@ export const KIND = {
   FORGET: 10,
   /** Runs a program of WASI. */
   RUN: 11,
+  /** A request of a package on top of the engine. The subject is one of its operations. */
+  EXTENDED: 12,
   /** From the runner: the answers to requests. */
   DONE: 20,
   FAILED: 21,
   /** From the runner: a call of a host function; the payload begins with the id of the request that made it. */
   HOST: 22,
+  /** From the runner: a notice of a package on top of the engine, which has no answer. */
+  NOTICE: 25,
   /** To the runner: the answers to calls of host functions. */
   RETURNED: 23,
   THREW: 24,

@@ -2,93 +2,26 @@
  * The API of runners: the engine's, with promises. In: options, modules, host functions. Out: results. Invariant: this
  * file loads no part of the engine; the runner's process has it.
  */
-import {
-  bytesIn,
-  inWords,
-  isRecord,
-  requireKnownNames,
-  requireRecord,
-  requireTexts,
-  wholeNumber,
-} from "../base/arguments.ts";
-import { confinableCommand } from "../host/child_process.ts";
+import { bytesIn, inWords, isRecord, requireKnownNames, requireRecord, wholeNumber } from "../base/arguments.ts";
 import { SUFFIX } from "../host/late_module.ts";
 import type { Measure } from "../host/confinement.ts";
-import type { Context, EngineOptions, ExportDescriptor, ImportDescriptor } from "../api/engine.ts";
-import type { Contents } from "../wasi/memory_streams.ts";
-import type { ProgramLimits, ProgramResult } from "../wasi/prepare_program.ts";
-import { LinkError, TrapError } from "../base/errors.ts";
-import { Connection, GRACE_MS, type HostFunction } from "./connection.ts";
-import { readFailure, RunnerError } from "./failures.ts";
-import { KIND, PROTOCOL_VERSION, ProtocolError } from "./protocol.ts";
-import { CALL_FLAG, type InstantiateOptions, type Ready, type Setup } from "./service_types.ts";
+import type { Context, ExportDescriptor, ImportDescriptor } from "../api/engine.ts";
+import type { ProgramResult } from "../wasi/prepare_program.ts";
+import { LinkError } from "../base/errors.ts";
+import type { Connection, HostFunction } from "./connection.ts";
+import { RunnerError } from "./failures.ts";
+import { limitsOf, millisecondsOf, type RunnerContext, within } from "./limits.ts";
+import { openRunner, type RunnerOptions } from "./open_runner.ts";
+import { programRequest, readProgramResult, type RunnerProgram } from "./programs.ts";
+import { KIND, ProtocolError } from "./protocol.ts";
+import type { InstantiateOptions } from "./service_types.ts";
 import { jsonOf, PayloadReader, resultOf } from "./values.ts";
-
-/** The options of the engine in a runner: those that name neither files nor functions of the program. */
-export type RunnerEngineOptions = Omit<EngineOptions, "cache" | "explain" | "perfMap" | "parallel">;
-
-/** The options of a runner. */
-export interface RunnerOptions {
-  /** The options of its engine. `interruptible` is true unless given. */
-  engine?: RunnerEngineOptions;
-  /**
-   * The confinement by the operating system. `auto`: all that the system offers (docs/security.md). `required`: the
-   * start fails unless the system filters system calls, which Linux does. `none`: only a process of its own. Default:
-   * `auto`.
-   */
-  confinement?: "auto" | "required" | "none";
-  /**
-   * The maximum of memory in bytes that the process may get beyond what it has when it is ready: code, memories of
-   * guests, and the JavaScript runtime's heap. At the limit, memories fail to grow, or the runner ends. Enforced on
-   * Linux, if confined. Default: no limit.
-   */
-  maxBytes?: number;
-  /** The maximum number of bytes of one message in either direction: arguments, results, parts. Default: 64 MiB. */
-  maxMessageBytes?: number;
-  /**
-   * The command that starts a runner, `["waft", "runner"]` for example. Default: the executable that runs this program,
-   * with the runner's file of this package.
-   */
-  command?: readonly string[];
-  /** The milliseconds after which a runner that has not answered is ended at its start. Default: 60,000. */
-  startDeadline?: number;
-}
 
 /** Imports of an instance in a runner: host functions, and numbers and bigints for immutable globals. */
 export type RunnerImports = Readonly<Record<string, Readonly<Record<string, unknown>>>>;
 
-/** The context of a call in a runner. */
-export type RunnerContext = Pick<Context, "deadline" | "processorTime" | "fuel">;
-
 /** The context of an instantiation in a runner. */
 export type RunnerInstantiation = Pick<Context, "deadline" | "processorTime" | "limits" | "resettable">;
-
-/** The inputs of a program of WASI in a runner. */
-export interface RunnerProgram {
-  /** The arguments after the program's name. */
-  args?: readonly string[];
-  /** The program's name, its argument 0. Default: `program`. */
-  name?: string;
-  /** Environment variables by name. */
-  env?: Readonly<Record<string, string>>;
-  /** Standard input. */
-  stdin?: Contents;
-  /** Files in memory by their paths, which the program sees below `/`. */
-  files?: Readonly<Record<string, Contents>>;
-  /** Limits of the run. */
-  limits?: Omit<ProgramLimits, "signal">;
-}
-
-const OPTION_NAMES: Readonly<Record<keyof RunnerOptions, true>> = {
-  engine: true,
-  confinement: true,
-  maxBytes: true,
-  maxMessageBytes: true,
-  command: true,
-  startDeadline: true,
-};
-
-const CONTEXT_NAMES: Readonly<Record<keyof RunnerContext, true>> = { deadline: true, processorTime: true, fuel: true };
 
 const INSTANTIATION_NAMES: Readonly<Record<keyof RunnerInstantiation, true>> = {
   deadline: true,
@@ -97,52 +30,12 @@ const INSTANTIATION_NAMES: Readonly<Record<keyof RunnerInstantiation, true>> = {
   resettable: true,
 };
 
-const PROGRAM_NAMES: Readonly<Record<keyof RunnerProgram, true>> = {
-  args: true,
-  name: true,
-  env: true,
-  stdin: true,
-  files: true,
-  limits: true,
-};
-
-const HERE_ONLY: readonly string[] = ["cache", "explain", "perfMap", "parallel"];
-const MAX_MESSAGE_BYTES = 1 << 26;
-const START_MS = 60_000;
 /** Bytes of a memory that one message carries. */
 const PIECE_BYTES = 1 << 20;
 /** Pieces that are on their way at once. */
 const PIECES = 4;
 
 const ENCODER = new TextEncoder();
-
-/** The milliseconds until a deadline, at least 0. Throws TypeError and RangeError. */
-function millisecondsOf(deadline: number | Date | undefined): number | undefined {
-  if (deadline === undefined) return undefined;
-  if (typeof deadline !== "number" && !(deadline instanceof Date)) {
-    throw new TypeError(`The context's deadline must be milliseconds or a Date, not ${inWords(deadline)}`);
-  }
-  const delay = typeof deadline === "number" ? deadline : deadline.getTime() - Date.now();
-  if (Number.isNaN(delay)) throw new RangeError("The context's deadline must be milliseconds or a valid Date");
-  return Math.max(0, delay);
-}
-
-/** The time in which a request must be answered; undefined for any time. */
-function within(milliseconds: number | undefined): number | undefined {
-  return milliseconds === undefined || milliseconds === Infinity ? undefined : milliseconds + GRACE_MS;
-}
-
-/** Reads an answer, and ends a runner whose answer is not one. */
-function reading<T>(connection: Connection, read: () => T): T {
-  try {
-    return read();
-  } catch (error) {
-    if (!(error instanceof ProtocolError)) throw error;
-    const reason = new RunnerError(`The runner was ended: it sent ${error.message}`);
-    connection.kill(reason);
-    throw reason;
-  }
-}
 
 /**
  * An engine in a process of its own. Requests run one after the other; those that a host function makes while the guest
@@ -153,7 +46,8 @@ export class Runner {
   readonly #measures: readonly Measure[];
   #nextModule = 1;
 
-  private constructor(connection: Connection, measures: readonly Measure[]) {
+  /** @internal */
+  constructor(connection: Connection, measures: readonly Measure[]) {
     this.#connection = connection;
     this.#measures = measures;
   }
@@ -163,37 +57,7 @@ export class Runner {
    * process cannot be started, or is of another version.
    */
   static async start(options: RunnerOptions = {}): Promise<Runner> {
-    requireRecord(options, "The options of a runner");
-    requireKnownNames("option of a runner", options, OPTION_NAMES);
-    const { engine = {}, confinement = "auto", command = defaultCommand() } = options;
-    requireRecord(engine, "The option engine");
-    for (const name of HERE_ONLY) {
-      if (name in engine) throw new TypeError(`A runner's engine cannot have the option ${name}`);
-    }
-    if (confinement !== "auto" && confinement !== "required" && confinement !== "none") {
-      throw new TypeError(`The option confinement is "auto", "required" or "none", not ${inWords(confinement)}`);
-    }
-    requireTexts(command, "The option command");
-    if (command.length === 0) throw new TypeError("The option command must name an executable");
-    const maxMessageBytes = wholeNumber(
-      options.maxMessageBytes ?? MAX_MESSAGE_BYTES,
-      "The option maxMessageBytes",
-      2 ** 31,
-    );
-    const maxBytes = options.maxBytes === undefined
-      ? {}
-      : { maxBytes: wholeNumber(options.maxBytes, "The option maxBytes") };
-    const startDeadline = wholeNumber(options.startDeadline ?? START_MS, "The option startDeadline", 2 ** 31 - 1);
-    const connection = new Connection(command, Math.max(maxMessageBytes, 2 * PIECE_BYTES));
-    const setup: Setup = {
-      version: PROTOCOL_VERSION,
-      engine: { interruptible: true, ...engine },
-      confinement,
-      maxMessageBytes: connection.maxBytes,
-      ...maxBytes,
-    };
-    const answer = await connection.start(setup, startDeadline);
-    const measures = reading(connection, () => measuresOf(jsonOf(answer)));
+    const { connection, measures } = await openRunner(options, new URL(`./program.${SUFFIX}`, import.meta.url));
     return new Runner(connection, measures);
   }
 
@@ -219,7 +83,7 @@ export class Runner {
     const id = this.#nextModule++;
     const connection = this.#connection;
     const answer = await connection.request(KIND.COMPILE, id, (writer) => void writer.u8(isText ? 1 : 0).raw(bytes));
-    const { imports, exports } = reading(connection, () => interfaceOf(jsonOf(new PayloadReader(answer).bytes())));
+    const { imports, exports } = connection.reading(() => interfaceOf(jsonOf(new PayloadReader(answer).bytes())));
     return new RunnerModule(connection, id, imports, exports);
   }
 
@@ -228,19 +92,6 @@ export class Runner {
     this.#connection.kill(new RunnerError("The runner has been closed"));
     await this.#connection.ended;
   }
-}
-
-/** The command of a runner of this package. */
-function defaultCommand(): readonly string[] {
-  return confinableCommand(new URL(`./program.${SUFFIX}`, import.meta.url));
-}
-
-function measuresOf(json: unknown): readonly Measure[] {
-  const { version, measures } = (isRecord(json) ? json : {}) as Partial<Ready>;
-  if (version !== PROTOCOL_VERSION || !Array.isArray(measures)) {
-    throw new ProtocolError("an answer to the first message of another version");
-  }
-  return measures.map(String) as Measure[];
 }
 
 function interfaceOf(json: unknown): { imports: ImportDescriptor[]; exports: ExportDescriptor[] } {
@@ -328,61 +179,16 @@ export class RunnerModule {
    * `@waft/engine/wasi/program` does. It reaches nothing of the host but clocks and random bytes.
    */
   async run(program: RunnerProgram = {}): Promise<ProgramResult> {
-    requireRecord(program, "The options of a program");
-    requireKnownNames("option of a program", program, PROGRAM_NAMES);
-    const { stdin = "", files = {}, limits = {}, ...rest } = program;
-    const { fuel, ...others } = limits;
-    const deadline = millisecondsOf(limits.deadline);
-    const paths = Object.keys(files);
-    const json = JSON.stringify({
-      ...rest,
-      paths,
-      limits: { ...others, ...(deadline === undefined ? {} : { deadline }) },
-      ...(fuel === undefined ? {} : { fuel: String(fuel) }),
-    });
+    const { within, write } = programRequest(program);
     const connection = this.#connection;
-    const answer = await connection.request(
-      KIND.RUN,
-      this.#id,
-      (writer) => {
-        writer.text(json).bytes(contentsOf(stdin, "The option stdin"));
-        for (const path of paths) writer.bytes(contentsOf(files[path], `The file "${path}"`));
-      },
-      { within: within(deadline) },
-    );
-    return reading(connection, () => programResultOf(answer));
+    const answer = await connection.request(KIND.RUN, this.#id, write, { within });
+    return connection.reading(() => readProgramResult(answer));
   }
 
   /** Forgets the module; its instances stay. */
   async close(): Promise<void> {
     await this.#connection.request(KIND.FORGET, this.#id, () => {});
   }
-}
-
-function contentsOf(contents: Contents, what: string): Uint8Array {
-  return typeof contents === "string" ? ENCODER.encode(contents) : bytesIn(contents, what);
-}
-
-function programResultOf(payload: Uint8Array): ProgramResult {
-  const reader = new PayloadReader(payload);
-  const json = jsonOf(reader.bytes());
-  const { status, paths, trap } = (isRecord(json) ? json : {}) as Record<string, unknown>;
-  if (typeof status !== "number" || !Array.isArray(paths)) throw new ProtocolError("a result without a status");
-  const stdoutBytes = reader.bytes();
-  const stderrBytes = reader.bytes();
-  const files: Record<string, Uint8Array> = Object.create(null);
-  for (const path of paths) files[String(path)] = reader.bytes();
-  reader.end();
-  const error = typeof trap === "string" ? readFailure(ENCODER.encode(trap)).error : undefined;
-  return {
-    status,
-    stdout: new TextDecoder().decode(stdoutBytes),
-    stderr: new TextDecoder().decode(stderrBytes),
-    stdoutBytes,
-    stderrBytes,
-    files,
-    ...(TrapError.is(error) ? { trap: error } : {}),
-  };
 }
 
 /** An instance in a runner. */
@@ -409,29 +215,18 @@ export class RunnerInstance {
    * used.
    */
   async call<Result = unknown>(context: RunnerContext, name: string, ...args: unknown[]): Promise<Result> {
-    requireRecord(context, "The first argument");
-    requireKnownNames("context field", context, CONTEXT_NAMES);
+    const limits = limitsOf(context);
     const index = this.#names.get(name);
     if (index === undefined) throw new TypeError(`Unknown export ${inWords(name)}`);
-    const { processorTime, fuel } = context;
-    const deadline = millisecondsOf(context.deadline);
     const connection = this.#connection;
-    const setFuel = (left: bigint) => {
-      context.fuel = typeof fuel === "number" ? Number(left) : left;
-    };
-    const flags = (deadline === undefined ? 0 : CALL_FLAG.DEADLINE) |
-      (processorTime === undefined ? 0 : CALL_FLAG.PROCESSOR_TIME) | (fuel === undefined ? 0 : CALL_FLAG.FUEL);
     const answer = await connection.request(KIND.CALL, this.#id, (writer) => {
-      writer.u32(index).u8(flags);
-      if (deadline !== undefined) writer.f64(deadline);
-      if (processorTime !== undefined) writer.f64(processorTime);
-      if (fuel !== undefined) writer.i64(BigInt(fuel));
+      writer.u32(index);
+      limits.write(writer);
       writer.values(args, "The arguments of the call");
-    }, { within: within(deadline), onFuel: setFuel });
-    return reading(connection, () => {
+    }, limits.options);
+    return connection.reading(() => {
       const reader = new PayloadReader(answer);
-      const left = reader.i64();
-      if (fuel !== undefined) setFuel(left);
+      limits.read(reader);
       const result = resultOf(reader.values());
       reader.end();
       return result as Result;
@@ -449,7 +244,7 @@ export class RunnerInstance {
         this.#id,
         (writer) => void writer.text(name).f64(offset + at).f64(count),
       );
-      reading(connection, () => {
+      connection.reading(() => {
         if (piece.length !== count) throw new ProtocolError(`${piece.length} bytes of a memory in place of ${count}`);
       });
       bytes.set(piece, at);

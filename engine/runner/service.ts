@@ -7,22 +7,36 @@
 import { inNextTurn, now } from "../host/clocks.ts";
 import { confine, type Measure } from "../host/confinement.ts";
 import { currentHost } from "../host/current.ts";
-import { type Context, type Engine, type Instance, Memory, type Module, NewEngine } from "../api/engine.ts";
+import { type Engine, type Instance, Memory, type Module, NewEngine } from "../api/engine.ts";
 import { callDeadline, callIsOver, interruptedCall } from "../runtime/host_limits.ts";
 import { refuseWorkers } from "../host/workers.ts";
-import type { ProgramOptions, ProgramResult } from "../wasi/prepare_program.ts";
 import { runProgram } from "./run_program.ts";
-import { describeFailure, HostFunctionError } from "./failures.ts";
+import { describeFailure, FuelledError, HostFunctionError } from "./failures.ts";
+import { enforceable, readLimits, writeFuel } from "./limits.ts";
 import { Pipe, PipeClosed } from "./pipe.ts";
 import { HEADER_BYTES, KIND, type Message, type MessageKind, PROTOCOL_VERSION, writeHeader } from "./protocol.ts";
+import { readProgramOptions, writeProgramResult } from "./programs.ts";
+import type {
+  InstantiateOptions,
+  LoadedExtension,
+  MakeExtension,
+  Ready,
+  RunnerExtension,
+  Setup,
+  WriteAnswer,
+} from "./service_types.ts";
 import { jsonOf, PayloadReader, PayloadWriter, resultOf, valuesOf } from "./values.ts";
-import { CALL_FLAG, type InstantiateOptions, type Ready, type Setup } from "./service_types.ts";
 import { warmUp } from "./warm_up.ts";
 
 /** The largest first message. */
 const MAX_SETUP_BYTES = 1 << 20;
 /** The time in milliseconds after which the event loop gets a turn between two requests. */
 const TURN_MS = 50;
+
+/** The turns after which a promise that is awaited is idle. */
+const BUSY_TURNS = 20;
+/** The time in milliseconds between two turns while a promise is awaited. */
+const IDLE_MS = 1;
 
 /** A module, with the source from which programs are run. */
 interface HeldModule {
@@ -44,11 +58,17 @@ class Service {
   /** The requests in progress, the innermost last. */
   readonly #requests: number[] = [];
   #nextId = 1;
+  readonly #extension: RunnerExtension | undefined;
 
-  constructor(pipe: Pipe, engine: Engine, mayTurn: boolean) {
+  constructor(pipe: Pipe, engine: Engine, mayTurn: boolean, extend: MakeExtension | undefined) {
     this.#pipe = pipe;
     this.#engine = engine;
     this.#mayTurn = mayTurn;
+    this.#extension = extend?.({
+      engine,
+      callProgram: (index, write, read) => this.#callProgram(index, write, read),
+      notify: (subject, write) => this.#notify(subject, write),
+    });
   }
 
   /** Serves requests until the program closes the pipe. */
@@ -56,6 +76,7 @@ class Service {
     for (let turn = now();;) {
       const message = this.#pipe.read()!;
       if (message.kind === KIND.RUN) await this.#run(message);
+      else if (message.kind === KIND.EXTENDED) await this.#serveExtended(message);
       else this.#handle(message);
       if (!this.#mayTurn || now() - turn < TURN_MS) continue;
       await new Promise<void>((resolve) => inNextTurn(resolve));
@@ -70,31 +91,82 @@ class Service {
       return;
     }
     this.#requests.push(id);
-    let context: Context | undefined;
     try {
       this.#begin();
-      if (kind === KIND.CALL) context = this.#call(message);
-      else this.#serveRequest(message);
+      this.#serveRequest(message);
       this.#send(KIND.DONE, id);
     } catch (error) {
       if (error instanceof PipeClosed) throw error;
-      this.#fail(id, error, context);
+      this.#fail(id, error);
     } finally {
       this.#requests.pop();
     }
   }
 
-  #fail(id: number, error: unknown, context?: Context): void {
-    const fuel = context?.fuel ?? (error instanceof FuelledError ? error.fuel : undefined);
-    const reason = error instanceof FuelledError ? error.reason : error;
-    const json = new TextEncoder().encode(describeFailure(reason, fuel?.toString()));
+  /** Serves a request of a package on top of the engine, which may wait for promises. */
+  async #serveExtended(message: Message): Promise<void> {
+    const { id } = message;
+    this.#requests.push(id);
+    try {
+      const answer = this.#extended(message, false);
+      const write = answer instanceof Promise ? await this.#during(answer) : answer;
+      this.#begin();
+      write(this.#writer);
+      this.#send(KIND.DONE, id);
+    } catch (error) {
+      if (error instanceof PipeClosed) throw error;
+      this.#fail(id, error);
+    } finally {
+      this.#requests.splice(this.#requests.lastIndexOf(id), 1);
+    }
+  }
+
+  /**
+   * Waits for a promise, and serves requests meanwhile: it may depend on them. Turns of the event loop add no
+   * descriptors, so a confined process of Node can make them (see serveRunner).
+   */
+  async #during<T>(promise: Promise<T>): Promise<T> {
+    let isOver = false;
+    const end = () => isOver = true;
+    promise.then(end, end);
+    for (let turns = 0; !isOver; turns++) {
+      await new Promise<void>((resolve) => inNextTurn(resolve));
+      if (isOver) break;
+      const message = this.#pipe.read(now() + (turns < BUSY_TURNS ? 0 : IDLE_MS));
+      if (message === undefined) continue;
+      turns = 0;
+      if (message.kind === KIND.EXTENDED) void this.#serveExtended(message).catch(() => {}); // the pipe is closed: the next read says so
+      else this.#handle(message);
+    }
+    return await promise;
+  }
+
+  #extended({ id, subject, payload }: Message, isNested: boolean): WriteAnswer | Promise<WriteAnswer> {
+    if (this.#extension === undefined) throw new Error("The runner has no package on top of the engine");
+    return this.#extension.serve({ operation: subject, id, reader: new PayloadReader(payload), isNested });
+  }
+
+  /** Sends a notice. */
+  #notify(subject: number, write: (writer: PayloadWriter) => void): void {
+    const writer = new PayloadWriter().begin(HEADER_BYTES);
+    write(writer);
+    const { written, view } = writer;
+    writeHeader(view, KIND.NOTICE, 0, subject, written.length - HEADER_BYTES);
+    this.#pipe.write(written);
+  }
+
+  #fail(id: number, error: unknown): void {
+    const json = new TextEncoder().encode(describeFailure(error));
     this.#begin();
     this.#writer.raw(json);
     this.#send(KIND.FAILED, id);
   }
 
-  #serveRequest({ kind, subject, payload }: Message): void {
+  #serveRequest(message: Message): void {
+    const { kind, subject, payload } = message;
     switch (kind) {
+      case KIND.CALL:
+        return this.#call(message);
       case KIND.COMPILE:
         return this.#compile(subject, payload);
       case KIND.INSTANTIATE:
@@ -113,6 +185,13 @@ class Service {
       case KIND.FORGET:
         this.#modules.delete(subject);
         return;
+      case KIND.EXTENDED: {
+        const write = this.#extended(message, true);
+        if (write instanceof Promise) throw new Error("The request cannot wait while a call waits for a host function");
+        this.#begin();
+        write(this.#writer);
+        return;
+      }
       case KIND.RUN:
         throw new Error("A program cannot be run while a call waits for a host function: use another runner");
       default:
@@ -151,37 +230,31 @@ class Service {
       (imports[module] ??= Object.create(null) as Record<string, unknown>)[name] = value;
     };
     for (const { module, name, index } of functions) {
-      put(module, name, (...args: unknown[]) => this.#callProgram(index, args));
+      put(module, name, (...args: unknown[]) => this.#callFunction(index, args));
     }
     values.forEach(({ module, name }, k) => put(module, name, given[k]));
     const { module } = this.#module(moduleId);
     const id = this.#requests.at(-1)!;
-    this.#instances.set(id, module.instantiate(context, imports));
+    this.#instances.set(id, module.instantiate(enforceable(context, this.#engine), imports));
     this.#exports.set(id, module.exports.map(({ name }) => name));
     this.#begin();
   }
 
-  #call({ subject, payload }: Message): Context | undefined {
+  #call({ subject, payload }: Message): void {
     const instance = this.#instance(subject);
     const reader = new PayloadReader(payload);
     const name = this.#exports.get(subject)![reader.u32()];
-    const flags = reader.u8();
-    const context: Context = {};
-    if (flags !== 0) {
-      if ((flags & CALL_FLAG.DEADLINE) !== 0) context.deadline = reader.f64();
-      if ((flags & CALL_FLAG.PROCESSOR_TIME) !== 0) context.processorTime = reader.f64();
-      if ((flags & CALL_FLAG.FUEL) !== 0) context.fuel = reader.i64();
-    }
+    const context = readLimits(reader, this.#engine);
     const args = reader.values();
     let result: unknown;
     try {
       result = instance.call(context, name, ...args);
+      this.#begin();
+      writeFuel(this.#writer, context);
+      this.#writer.values(valuesOf(result), "The result of the call");
     } catch (error) {
       throw context.fuel === undefined ? error : new FuelledError(error, BigInt(context.fuel));
     }
-    this.#begin();
-    this.#writer.i64(BigInt(context.fuel ?? 0)).values(valuesOf(result), "The result of the call");
-    return context;
   }
 
   #memory(id: number, reader: PayloadReader): { memory: Memory; at: number } {
@@ -212,18 +285,33 @@ class Service {
     this.#range(memory, at, bytes.length).set(bytes);
   }
 
+  /** Calls a host function with values of WebAssembly. */
+  #callFunction(index: number, args: readonly unknown[]): unknown {
+    return this.#callProgram(
+      index,
+      (writer) => void writer.values(args, "The arguments of a host function"),
+      (reader) => resultOf(reader.values()),
+    );
+  }
+
   /** Calls a host function of the program and serves requests until its answer comes. */
-  #callProgram(index: number, args: readonly unknown[]): unknown {
+  #callProgram<T>(index: number, write: (writer: PayloadWriter) => void, read: (reader: PayloadReader) => T): T {
+    const request = this.#requests.at(-1);
+    // A task of a component that goes on after its call.
+    if (request === undefined) throw new Error("The program can be called only while it waits for the runner");
     const id = this.#nextId;
     this.#nextId = this.#nextId % 0xffffffff + 1;
     this.#begin();
-    this.#writer.u32(this.#requests.at(-1) ?? 0).values(args, "The arguments of a host function");
+    write(this.#writer.u32(request));
     this.#send(KIND.HOST, id, index);
     this.#awaited.set(id, undefined);
     try {
       for (;;) {
         const answer = this.#awaited.get(id);
-        if (answer !== undefined) return this.#answerOf(answer);
+        if (answer !== undefined) {
+          if (answer.kind === KIND.THREW) throw new HostFunctionError(id);
+          return read(new PayloadReader(answer.payload));
+        }
         const message = this.#pipe.read(callDeadline());
         if (message !== undefined) this.#handle(message);
         else if (callIsOver()) throw interruptedCall();
@@ -231,11 +319,6 @@ class Service {
     } finally {
       this.#awaited.delete(id);
     }
-  }
-
-  #answerOf({ kind, id, payload }: Message): unknown {
-    if (kind === KIND.THREW) throw new HostFunctionError(id);
-    return resultOf(new PayloadReader(payload).values());
   }
 
   async #run(message: Message): Promise<void> {
@@ -264,40 +347,15 @@ class Service {
   }
 }
 
-/** The error of a call, with the fuel that it left. */
-class FuelledError extends Error {
-  readonly reason: unknown;
-  readonly fuel: bigint;
-
-  constructor(reason: unknown, fuel: bigint) {
-    super();
-    this.reason = reason;
-    this.fuel = fuel;
-  }
-}
-
-function readProgramOptions(payload: Uint8Array): ProgramOptions {
-  const reader = new PayloadReader(payload);
-  const { paths, fuel, ...options } = jsonOf(reader.bytes()) as ProgramOptions & { paths: string[]; fuel?: string };
-  const stdin = reader.bytes();
-  const files: Record<string, Uint8Array> = Object.create(null);
-  for (const path of paths) files[path] = reader.bytes();
-  const limits = fuel === undefined ? options.limits : { ...options.limits, fuel: BigInt(fuel) };
-  return { ...options, ...(limits === undefined ? {} : { limits }), stdin, files };
-}
-
-function writeProgramResult(writer: PayloadWriter, { status, stdoutBytes, stderrBytes, files, trap }: ProgramResult) {
-  const paths = Object.keys(files);
-  const failure = trap === undefined ? {} : { trap: describeFailure(trap) };
-  writer.text(JSON.stringify({ status, paths, ...failure })).bytes(stdoutBytes).bytes(stderrBytes);
-  for (const path of paths) writer.bytes(files[path]);
-}
+/** Packages on top of the engine that a runner serves, by name; only the one that the program uses is loaded. */
+export type RunnerExtensions = Readonly<Record<string, () => Promise<LoadedExtension>>>;
 
 /**
  * Serves one program through standard input and output; returns when it closes them. Rejects with an Error for a
- * program of another version, and if the system lacks the confinement that it requires.
+ * program of another version, for a package that `extensions` lack, and if the system lacks the confinement that the
+ * program requires.
  */
-export async function serveRunner(): Promise<void> {
+export async function serveRunner(extensions: RunnerExtensions = {}): Promise<void> {
   const host = currentHost();
   const first = new Pipe(host, MAX_SETUP_BYTES);
   try {
@@ -306,12 +364,14 @@ export async function serveRunner(): Promise<void> {
     if (kind !== KIND.SETUP || setup.version !== PROTOCOL_VERSION) {
       throw new Error("The program uses another version of waft than its runner");
     }
+    const extend = await loadExtension(extensions, setup.extension);
     const engine = NewEngine(setup.engine);
     const pipe = new Pipe(host, setup.maxMessageBytes);
     let measures: Measure[] = [];
     if (setup.confinement !== "none") {
       refuseWorkers(); // their event loops would make calls that the filter refuses
       await warmUp(setup.engine);
+      await extend?.warmUp(NewEngine(setup.engine));
       measures = confine(host, setup.maxBytes);
       if (setup.confinement === "required" && !measures.includes("system-calls")) {
         throw new Error(
@@ -327,8 +387,16 @@ export async function serveRunner(): Promise<void> {
     first.write(message);
     // Node's event loop passes its descriptors to the system by io_uring, which would evade the filter.
     const mayTurn = host.name !== "node" || !measures.includes("system-calls");
-    await new Service(pipe, engine, mayTurn).serve();
+    await new Service(pipe, engine, mayTurn, extend?.make).serve();
   } catch (error) {
     if (!(error instanceof PipeClosed)) throw error;
   }
+}
+
+async function loadExtension(extensions: RunnerExtensions, name: string | undefined) {
+  if (name === undefined) return undefined;
+  if (!Object.hasOwn(extensions, name)) {
+    throw new Error(`The runner's command does not serve ${name}: it must be "waft runner", or the one of the package`);
+  }
+  return await extensions[name]();
 }

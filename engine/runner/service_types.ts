@@ -1,9 +1,10 @@
 /**
- * The parts of messages that are JSON, and the flags of calls. In: what a program asks of its runner. Out: types that
- * both sides share.
+ * The parts of messages that are JSON, and the interface of packages on top of the engine. In: requests of a program.
+ * Out: types that both sides share.
  */
-import type { Context, EngineOptions } from "../api/engine.ts";
+import type { Context, Engine, EngineOptions } from "../api/engine.ts";
 import type { Measure } from "../host/confinement.ts";
+import type { PayloadReader, PayloadWriter } from "./values.ts";
 
 /** The first message of a program. */
 export interface Setup {
@@ -12,6 +13,8 @@ export interface Setup {
   readonly confinement: "none" | "auto" | "required";
   readonly maxBytes?: number;
   readonly maxMessageBytes: number;
+  /** The name of the package on top of the engine that the program uses. */
+  readonly extension?: string;
 }
 
 /** The answer to it. */
@@ -35,5 +38,42 @@ export interface InstantiateOptions {
   readonly values: readonly { readonly module: string; readonly name: string }[];
 }
 
-/** Flags of the fields that precede the arguments of a call. */
-export const CALL_FLAG = { DEADLINE: 1, PROCESSOR_TIME: 2, FUEL: 4 } as const;
+/** Writes the payload of an answer. */
+export type WriteAnswer = (writer: PayloadWriter) => void;
+
+/** A request of a package on top of the engine. */
+export interface ExtendedRequest {
+  readonly operation: number;
+  readonly id: number;
+  readonly reader: PayloadReader;
+  /** Whether a call waits for a host function meanwhile, so that the request cannot wait for promises. */
+  readonly isNested: boolean;
+}
+
+/** The functions of a runner's process for a package on top of the engine. */
+export interface ExtensionServices {
+  readonly engine: Engine;
+  /** Calls the host function `index` of the program, and waits for its answer. Throws HostFunctionError if it threw. */
+  readonly callProgram: <T>(
+    index: number,
+    write: (writer: PayloadWriter) => void,
+    read: (reader: PayloadReader) => T,
+  ) => T;
+  /** Sends a notice about `subject`. */
+  readonly notify: (subject: number, write: (writer: PayloadWriter) => void) => void;
+}
+
+/** A package on top of the engine, in a runner's process. */
+export interface RunnerExtension {
+  /** Serves a request; returns the function that writes its answer. A FuelledError carries the remaining fuel. */
+  serve(request: ExtendedRequest): WriteAnswer | Promise<WriteAnswer>;
+}
+
+export type MakeExtension = (services: ExtensionServices) => RunnerExtension;
+
+/** A package on top of the engine that has been loaded. */
+export interface LoadedExtension {
+  readonly make: MakeExtension;
+  /** Loads all code that the package may need later, since the process is confined afterwards. */
+  readonly warmUp: (engine: Engine) => Promise<void>;
+}

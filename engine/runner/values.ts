@@ -96,11 +96,17 @@ export class PayloadWriter {
   values(values: readonly unknown[], what: string): this {
     if (values.length > MAX_VALUES) throw new TypeError(`${what} has more than ${MAX_VALUES} values`);
     this.u32(values.length);
-    for (const value of values) this.#value(value, what);
+    for (const value of values) this.value(value, what);
     return this;
   }
 
-  #value(value: unknown, what: string): void {
+  /** One value. Throws as `values`. */
+  value(value: unknown, what: string): this {
+    this.#write(value, what);
+    return this;
+  }
+
+  #write(value: unknown, what: string): void {
     switch (typeof value) {
       case "number":
         if ((value | 0) === value && !Object.is(value, -0)) this.u8(TAG.I32).u32(value);
@@ -164,6 +170,11 @@ export class PayloadReader {
     return this.#view.getBigInt64(this.#advance(8), true);
   }
 
+  /** The bytes that have not been read. */
+  get left(): number {
+    return this.#bytes.length - this.#at;
+  }
+
   /** A copy of the bytes after their number. */
   bytes(): Uint8Array<ArrayBuffer> {
     const length = this.u32();
@@ -181,7 +192,7 @@ export class PayloadReader {
     const count = this.u32();
     if (count > MAX_VALUES) throw new ProtocolError(`a list of ${count} values`);
     const values: unknown[] = [];
-    for (let k = 0; k < count; k++) values.push(this.#value());
+    for (let k = 0; k < count; k++) values.push(this.value());
     return values;
   }
 
@@ -195,7 +206,8 @@ export class PayloadReader {
     if (this.#at !== this.#bytes.length) throw new ProtocolError(`${this.#bytes.length - this.#at} bytes too many`);
   }
 
-  #value(): unknown {
+  /** One value. */
+  value(): unknown {
     const tag = this.u8();
     switch (tag) {
       case TAG.UNDEFINED:

@@ -5,7 +5,7 @@
  */
 import { now } from "../host/clocks.ts";
 import { THREAD } from "../abi/context_layout.ts";
-import { TrapError } from "../base/errors.ts";
+import type { TrapError } from "../base/errors.ts";
 import { TRAP, TRAP_MESSAGES } from "../base/traps.ts";
 import { realmStore } from "./realm_store.ts";
 import { UNLIMITED_FUEL } from "./thread/guest_thread.ts";
@@ -31,6 +31,12 @@ export function callIsBounded(): boolean {
     thread.state.i64[THREAD.FUEL >> 3] < UNLIMITED_FUEL / 2n;
 }
 
+/** Whether the running call can be suspended until a promise of the host function that it calls now is settled. */
+export function callCanSuspend(): boolean {
+  const { thread } = realmStore();
+  return thread.depth === thread.suspendableDepth;
+}
+
 /** The trap of a call whose time is up in a host function. */
 export function interruptedCall(): Error {
   return trapNow(TRAP_MESSAGES[TRAP.INTERRUPTED]);
@@ -39,7 +45,7 @@ export function interruptedCall(): Error {
 /** A trap in a host function; without frames where the host works on behalf of a call while no guest runs. */
 function trapNow(message: string): TrapError {
   const store = realmStore();
-  return store.thread.depth > 0 ? store.trapInBuiltin(message) : new TrapError(message);
+  return store.traps.withMessage(message);
 }
 
 /**

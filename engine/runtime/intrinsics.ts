@@ -53,7 +53,7 @@ export function stringCode(
 /** Creates an instance whose memory is the whole address space and which programs do not see. */
 function intrinsicInstance(store: Store, module: CompiledModule, imports: Imports): Instance {
   const instance = instantiate(store, module, imports);
-  store.openInstances--;
+  store.instances.open--;
   const { region, block } = instance;
   const memory = block.offset + module.layout.memoriesOffset;
   region.setWord(memory + MEMORY.BASE, 0);

@@ -5,6 +5,14 @@
 import type { ExpectedValue, NanPattern } from "../text/script_values.ts";
 import { F32, HEAP, I32, V128, type ValType } from "../wasm/types.ts";
 
+/**
+ * Messages of scripts, and those that the engine has in their place. A repeated prefix of an exact heap type is a type
+ * index, which the proposal encodes as a u32, and its last byte is left over.
+ */
+export const OTHER_MESSAGES: ReadonlyMap<string, string> = new Map([
+  ["malformed storage type", "section size mismatch"],
+]);
+
 /** Access to the references in cells. */
 interface ReferenceView {
   /** The host value of an externref's word. */

@@ -29,7 +29,7 @@ import { callRaw } from "../runtime/instance/raw_call.ts";
 import { type Action, type Command, parseScript, type ScriptModule } from "../text/script.ts";
 import type { ValType } from "../wasm/types.ts";
 import type { ConstValue } from "../text/script_values.ts";
-import { cellText, expectedText, isOtherNan, matches } from "./match.ts";
+import { cellText, expectedText, isOtherNan, matches, OTHER_MESSAGES } from "./match.ts";
 import type { ThreadReply, ThreadTask } from "./script_thread.ts";
 import { SPECTEST, SPECTEST_EXTRAS } from "./spectest.ts";
 
@@ -249,6 +249,8 @@ class ScriptRun {
         return this.#assertReturn(command);
       case "assert_trap":
         return this.#assertThrows(() => this.#act(command.action), TrapError, command.message);
+      case "assert_suspension":
+        return this.#assertThrows(() => this.#act(command.action), TrapError, command.message);
       case "assert_exhaustion":
         return this.#assertThrows(() => this.#act(command.action), ExhaustionError, command.message);
       case "assert_trap_module":
@@ -435,7 +437,8 @@ class ScriptRun {
 
 /** Whether `actual` contains `expected`, or is the beginning of it: either may say more (an index, the actual type). */
 function sameMessage(actual: string, expected: string): boolean {
-  return actual.includes(expected) || expected.startsWith(actual);
+  return actual.includes(expected) || expected.startsWith(actual) ||
+    actual.includes(OTHER_MESSAGES.get(expected) ?? expected);
 }
 
 function errorText(error: unknown): string {

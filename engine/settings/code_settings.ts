@@ -17,6 +17,8 @@ export interface CodeSettings {
   readonly interruptible: boolean;
   /** Code charges fuel for every region of instructions. */
   readonly fuel: boolean;
+  /** The prices in fuel that differ from the defaults, as text: `call=10,i32.div_s=8` (wasm/fuel_groups.ts). */
+  readonly fuelPrices: string;
   /** Code gives the same results on every machine: `nans` and `stack` say how. */
   readonly deterministic: boolean;
   /** The NaNs of deterministic code. */
@@ -28,13 +30,20 @@ export interface CodeSettings {
 /** The settings that an engine chooses for all of its modules: the bounds depend on the address space, too. */
 export type ChosenSettings = Omit<CodeSettings, "explicitBounds">;
 
+/** The values of a setting that can be any text. */
+const TEXT = "text";
+
 /** By setting: its value by default, and for settings of several values those that options can have. */
 const ROWS: {
-  readonly [K in keyof CodeSettings]: readonly [byDefault: CodeSettings[K], values?: ReadonlyArray<CodeSettings[K]>];
+  readonly [K in keyof CodeSettings]: readonly [
+    byDefault: CodeSettings[K],
+    values?: ReadonlyArray<CodeSettings[K]> | typeof TEXT,
+  ];
 } = {
   explicitBounds: [false],
   interruptible: [false],
   fuel: [false],
+  fuelPrices: ["", TEXT],
   deterministic: [false],
   nans: ["canonical", NAN_RULES],
   stack: ["counted", STACK_RULES],
@@ -70,8 +79,14 @@ export function settingNames(settings: ChosenSettings): string[] {
 /** The settings of which `names` has the names (settingNames); names of others are ignored. */
 export function settingsNamed(names: ReadonlySet<unknown>, explicitBounds: boolean): CodeSettings {
   const chosen = NAMES.map((name) => {
-    const values: readonly unknown[] | undefined = ROWS[name][1];
+    const values: readonly unknown[] | typeof TEXT | undefined = ROWS[name][1];
+    if (values === TEXT) return [name, textNamed(names, `${name}.`)];
     return [name, values === undefined ? names.has(name) : values.find((value) => names.has(`${name}.${value}`))];
   });
   return codeSettings({ ...Object.fromEntries(chosen), explicitBounds });
+}
+
+/** The rest of the name that begins with `prefix`; undefined if there is none. */
+function textNamed(names: ReadonlySet<unknown>, prefix: string): string | undefined {
+  for (const name of names) if (typeof name === "string" && name.startsWith(prefix)) return name.slice(prefix.length);
 }

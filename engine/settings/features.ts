@@ -64,6 +64,24 @@ export const PROPOSAL_ROWS = [
     default: false,
     compiled: true,
   },
+  {
+    name: "stack-switching",
+    title: "Continuations: computations that suspend and are resumed",
+    default: false,
+    compiled: true,
+  },
+  {
+    name: "acquire-release-atomics",
+    title: "Memory orderings of atomic instructions, and pause",
+    default: false,
+    compiled: true,
+  },
+  {
+    name: "custom-descriptors",
+    title: "Objects that describe the types of others, exact reference types, prototypes of objects",
+    default: false,
+    compiled: true,
+  },
 ] as const satisfies readonly FeatureRow[];
 
 /** All features. New rows must be appended, because the index of a row is the number of the feature. */

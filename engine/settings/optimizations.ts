@@ -24,7 +24,7 @@ export interface OptimizationRow {
 
 /** All optimization keys, by name. */
 export const OPTIMIZATION_ROWS = [
-  { name: "affine-lea", target: "x64", state: "on", meaning: "Fold a + ((b ± c) << k) into one LEA" },
+  { name: "affine-lea", target: "x64", state: "on", meaning: "Fold a + ((b ± c) << k) and 3a + c into one LEA" },
   {
     name: "assoc-tree",
     target: "both",

@@ -6,8 +6,9 @@
  */
 import { ByteWriter } from "../base/bytes.ts";
 import { writeHeapType, writeValType } from "../binary/types.ts";
+import { HAS_ORDERING, ORDERING, RMW_ACQUIRE_RELEASE } from "../wasm/immediates.ts";
 import { idOf, NATURAL_ALIGN, opcodeColumn } from "../wasm/opcodes.ts";
-import { heapOf, isNullable, type ValType } from "../wasm/types.ts";
+import { exactHeapOf, isNullable, type ValType } from "../wasm/types.ts";
 import { SHAPE, SHAPE_BY_ID } from "./instruction_shapes.ts";
 import { K } from "./keywords.ts";
 import type { ModuleContext } from "./module_context.ts";
@@ -31,6 +32,7 @@ const CODE: Uint16Array = opcodeColumn(Uint16Array, (row) => row.code);
 const SELECT_TYPED = idOf("select(t)");
 const REF_TEST_NULL = idOf("ref.test(null)");
 const REF_CAST_NULL = idOf("ref.cast(null)");
+const REF_CAST_DESC_EQ_NULL = idOf("ref.cast_desc_eq(null)");
 
 /** Flag of a memory argument with a memory index. */
 const HAS_MEMORY = 0x40;
@@ -70,9 +72,8 @@ export class InstructionWriter {
         return id === K.select ? this.#select(out) : this.opcode(out, id);
       case SHAPE.reftype0: {
         const type = parseRefType(context);
-        const nullable = id === K["ref.test"] ? REF_TEST_NULL : REF_CAST_NULL;
-        this.opcode(out, isNullable(type) ? nullable : id);
-        return writeHeapType(out, heapOf(type));
+        this.opcode(out, isNullable(type) ? nullableForm(id) : id);
+        return writeHeapType(out, exactHeapOf(type));
       }
     }
     this.opcode(out, id);
@@ -101,6 +102,10 @@ export class InstructionWriter {
         return out.u32(this.#optional(context.memories));
       case SHAPE.memarg:
         return this.#memarg(out, id, context.hasIndex());
+      case SHAPE.atomicarg:
+        return this.#memarg(out, id, context.hasIndex(), ORDERING.ACQUIRE_RELEASE);
+      case SHAPE.rmwarg:
+        return this.#memarg(out, id, context.hasIndex(), RMW_ACQUIRE_RELEASE);
       case SHAPE["memarg,lane"]:
         this.#memarg(out, id, this.#memoryBeforeLane());
         return out.u8(parseLaneIndex(cursor));
@@ -129,13 +134,13 @@ export class InstructionWriter {
       case SHAPE.casttypes:
         return this.#castTypes(out);
       case SHAPE.ordering:
-        return out.u8(0);
+        return out.u8(Math.max(this.#ordering(), ORDERING.SEQUENTIAL));
       default:
         this.#pair(out, shape);
     }
   }
 
-  /** Instructions with two indices. */
+  /** Instructions with several indices. */
   #pair(out: ByteWriter, shape: number): void {
     const context = this.context;
     switch (shape) {
@@ -148,6 +153,16 @@ export class InstructionWriter {
       case SHAPE["type,type"]:
         out.u32(context.index(context.types));
         return out.u32(context.index(context.types));
+      case SHAPE["type,tag"]:
+        out.u32(context.index(context.types));
+        return out.u32(context.index(context.tags));
+      case SHAPE["type,handlers"]:
+        out.u32(context.index(context.types));
+        return this.#handlers(out);
+      case SHAPE["type,tag,handlers"]:
+        out.u32(context.index(context.types));
+        out.u32(context.index(context.tags));
+        return this.#handlers(out);
       case SHAPE["type,field"]: {
         const type = context.index(context.types);
         out.u32(type);
@@ -225,6 +240,24 @@ export class InstructionWriter {
     out.raw(clauses.bytes.subarray(0, clauses.length));
   }
 
+  /** Parses the handlers of resume and writes them. */
+  #handlers(out: ByteWriter): void {
+    const cursor = this.#cursor;
+    const clauses = this.#vector;
+    clauses.length = 0;
+    let count = 0;
+    for (; cursor.takeOpen(K.on); count++) {
+      const kindAt = clauses.length;
+      clauses.u8(0);
+      clauses.u32(this.context.index(this.context.tags));
+      if (cursor.takeKeyword(K.switch)) clauses.bytes[kindAt] = 1;
+      else clauses.u32(this.label());
+      cursor.expectClose();
+    }
+    out.u32(count);
+    out.raw(clauses.bytes.subarray(0, clauses.length));
+  }
+
   #select(out: ByteWriter): void {
     if (!this.#cursor.isOpen(K.result)) return this.opcode(out, K.select);
     const types: ValType[] = [];
@@ -254,8 +287,8 @@ export class InstructionWriter {
     const source = parseRefType(this.context);
     const target = parseRefType(this.context);
     out.bytes[flags] = (isNullable(source) ? 1 : 0) | (isNullable(target) ? 2 : 0);
-    writeHeapType(out, heapOf(source));
-    writeHeapType(out, heapOf(target));
+    writeHeapType(out, exactHeapOf(source));
+    writeHeapType(out, exactHeapOf(target));
   }
 
   #data(): number {
@@ -287,9 +320,11 @@ export class InstructionWriter {
     return cursor.kind === NAT && (next === NAT || (next === KEYWORD && cursor.values[cursor.at + 1] === -1));
   }
 
-  #memarg(out: ByteWriter, id: number, hasMemory: boolean): void {
+  /** `acquireRelease` is the byte of that ordering, or 0 for an instruction without orderings. */
+  #memarg(out: ByteWriter, id: number, hasMemory: boolean, acquireRelease = 0): void {
     const cursor = this.#cursor;
     const memory = hasMemory ? this.context.index(this.context.memories) : 0;
+    let ordering: number = acquireRelease === 0 ? ORDERING.ABSENT : this.#ordering();
     let offsetLo = 0;
     let offsetHi = 0;
     if (cursor.takeAssignment("offset=")) {
@@ -297,9 +332,18 @@ export class InstructionWriter {
       offsetHi = INTEGER.hi;
     }
     const align = cursor.takeAssignment("align=") ? this.#alignment() : NATURAL_ALIGN[id];
-    out.u32(align | (memory === 0 ? 0 : HAS_MEMORY));
+    // Tools write the ordering before the offset, the reference interpreter reads it here.
+    if (acquireRelease !== 0 && ordering === ORDERING.ABSENT) ordering = this.#ordering();
+    out.u32(align | (memory === 0 ? 0 : HAS_MEMORY) | (ordering === ORDERING.ABSENT ? 0 : HAS_ORDERING));
     if (memory !== 0) out.u32(memory);
+    if (ordering !== ORDERING.ABSENT) out.u8(ordering === ORDERING.SEQUENTIAL ? 0 : acquireRelease);
     out.u64(offsetLo, offsetHi);
+  }
+
+  /** Parses an optional memory ordering. */
+  #ordering(): number {
+    if (this.#cursor.takeKeyword(K.acqrel)) return ORDERING.ACQUIRE_RELEASE;
+    return this.#cursor.takeKeyword(K.seqcst) ? ORDERING.SEQUENTIAL : ORDERING.ABSENT;
   }
 
   /** Log2 of the last integer. */
@@ -311,6 +355,12 @@ export class InstructionWriter {
     }
     return 31 - Math.clz32(word) + (hi === 0 ? 0 : 32);
   }
+}
+
+/** The row of a type test or cast to a type with null, given that of the same to a type without. */
+function nullableForm(id: number): number {
+  if (id === K["ref.test"]) return REF_TEST_NULL;
+  return id === K["ref.cast"] ? REF_CAST_NULL : REF_CAST_DESC_EQ_NULL;
 }
 
 /** Keywords of catch clauses by their binary kind. */

@@ -16,11 +16,13 @@ const WORDS = [
   ...["i32", "i64", "f32", "f64", "v128", "i8", "i16", "ref", "null", "mut", "shared", "unshared"],
   "pagesize",
   ...["func", "extern", "any", "eq", "i31", "struct", "array", "exn", "noexn", "nofunc", "noextern", "none"],
+  ...["cont", "nocont", "contref", "nullcontref", "on", "assert_suspension"],
   ...["funcref", "externref", "anyref", "eqref", "i31ref", "structref", "arrayref", "exnref"],
   ...["nullexnref", "nullref", "nullfuncref", "nullexternref"],
+  ...["exact", "describes", "descriptor"],
   ...["type", "rec", "sub", "final", "field", "param", "result", "local"],
   // words inside instructions
-  ...["then", "do", "catch_ref", "catch_all_ref"],
+  ...["then", "do", "catch_ref", "catch_all_ref", "acqrel", "seqcst"],
   ...["i8x16", "i16x8", "i32x4", "i64x2", "f32x4", "f64x2"],
   // module fields
   ...["module", "import", "export", "table", "memory", "global", "tag", "start", "elem", "data", "offset", "item"],
@@ -37,7 +39,7 @@ const WORDS = [
 /** Rows whose keyword is also structural. */
 const ROW_WORDS = [
   ...["block", "loop", "if", "else", "end", "try", "try_table", "catch", "catch_all", "delegate", "select"],
-  ...["ref.null", "ref.func", "ref.i31", "ref.test", "ref.cast", "v128.const"],
+  ...["switch", "ref.null", "ref.func", "ref.i31", "ref.test", "ref.cast", "v128.const"],
   ...["i32.const", "i64.const", "f32.const", "f64.const", "atomic.fence"],
 ] as const;
 

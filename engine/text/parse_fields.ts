@@ -129,7 +129,7 @@ export class FieldParser {
     const context = this.#context;
     switch (kind) {
       case "func":
-        return { kind, typeIndex: this.#funcType() };
+        return this.#importedFunc();
       case "tag":
         return { kind, type: { typeIndex: this.#funcType() } };
       case "table":
@@ -139,6 +139,15 @@ export class FieldParser {
       case "global":
         return { kind, type: parseGlobalType(context) };
     }
+  }
+
+  /** A type use, or `(exact …)` with one. */
+  #importedFunc(): ImportDesc {
+    const { cursor } = this.#context;
+    if (!cursor.takeOpen(K.exact)) return { kind: "func", typeIndex: this.#funcType() };
+    const typeIndex = this.#funcType();
+    cursor.expectClose();
+    return { kind: "func", typeIndex, exact: true };
   }
 
   /** A type use whose parameters may be named, although nothing can refer to the names. */

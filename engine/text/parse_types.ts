@@ -4,6 +4,7 @@
  * Relies on a context with all type identifiers bound. Establishes: a heap type that is an index fits the packing of
  * wasm/types.ts; validation checks that the index exists.
  */
+import { exactHeap } from "../wasm/exact_heap.ts";
 import {
   type CompositeType,
   F32,
@@ -48,19 +49,29 @@ const HEAP_TYPES: ReadonlyMap<number, HeapType> = new Map(
   Object.entries(HEAP).map(([name, heap]) => [K[name as keyof typeof K], heap]),
 );
 
-/** Parses a heap type: a keyword or a type index. */
+/** Parses a heap type: a keyword, a type index, or `(exact …)` with a type index. */
 export function parseHeapType(context: ModuleContext): HeapType {
   const cursor = context.cursor;
-  if (context.hasIndex()) {
-    const token = cursor.at;
-    const index = context.index(context.types);
-    if (index > TYPE_INDEX_LIMIT) cursor.invalid(`unknown type ${index}`, token);
-    return index;
+  if (cursor.takeOpen(K.exact)) {
+    if (!context.hasIndex()) return cursor.unexpected();
+    const index = parseTypeIndex(context);
+    cursor.expectClose();
+    return exactHeap(index);
   }
+  if (context.hasIndex()) return parseTypeIndex(context);
   const heap = cursor.kind === KEYWORD ? HEAP_TYPES.get(cursor.values[cursor.at]) : undefined;
   if (heap === undefined) return cursor.unexpected();
   cursor.at++;
   return heap;
+}
+
+/** Parses a type index that fits a packed reference type. */
+function parseTypeIndex(context: ModuleContext): number {
+  const { cursor } = context;
+  const token = cursor.at;
+  const index = context.index(context.types);
+  if (index > TYPE_INDEX_LIMIT) cursor.invalid(`unknown type ${index}`, token);
+  return index;
 }
 
 /** True at a reference type: a shorthand or `(ref …)`. */
@@ -173,7 +184,7 @@ function parseFields(context: ModuleContext, index: number): FieldType[] {
   return fields;
 }
 
-/** Parses `(func …)`, `(struct …)` or `(array …)` as the definition of type `index`. */
+/** Parses `(func …)`, `(struct …)`, `(array …)` or `(cont …)` as the definition of type `index`. */
 function parseCompositeType(context: ModuleContext, index: number): CompositeType {
   const cursor = context.cursor;
   let type: CompositeType;
@@ -181,12 +192,36 @@ function parseCompositeType(context: ModuleContext, index: number): CompositeTyp
     type = { kind: "struct", fields: parseFields(context, index) };
   } else if (cursor.takeOpen(K.array)) {
     type = { kind: "array", field: parseFieldType(context) };
+  } else if (cursor.takeOpen(K.cont)) {
+    type = { kind: "cont", func: context.index(context.types) };
   } else {
     cursor.expectOpen(K.func);
     type = parseFuncType(context, "ignored");
   }
   cursor.expectClose();
   return type;
+}
+
+/** Parses a composite type with the clauses before it, as the definition of type `index`. */
+function parseDescribedType(
+  context: ModuleContext,
+  index: number,
+): Pick<SubType, "describes" | "descriptor" | "composite"> {
+  const describes = parseClause(context, K.describes);
+  const descriptor = parseClause(context, K.descriptor);
+  return {
+    ...(describes === undefined ? {} : { describes }),
+    ...(descriptor === undefined ? {} : { descriptor }),
+    composite: parseCompositeType(context, index),
+  };
+}
+
+/** Parses the type index of a clause `(keyword …)`, if it is there. */
+function parseClause(context: ModuleContext, keyword: number): number | undefined {
+  if (!context.cursor.takeOpen(keyword)) return undefined;
+  const index = context.index(context.types);
+  context.cursor.expectClose();
+  return index;
 }
 
 /** Parses the rest of `(type $id? …)` after the keyword: the definition of type `index`. */
@@ -198,10 +233,10 @@ function parseTypeDefinition(context: ModuleContext, index: number): SubType {
     const final = cursor.takeKeyword(K.final);
     const supertypes: number[] = [];
     while (context.hasIndex()) supertypes.push(context.index(context.types));
-    type = { final, supertypes, composite: parseCompositeType(context, index) };
+    type = { final, supertypes, ...parseDescribedType(context, index) };
     cursor.expectClose();
   } else {
-    type = { final: true, supertypes: [], composite: parseCompositeType(context, index) };
+    type = { final: true, supertypes: [], ...parseDescribedType(context, index) };
   }
   cursor.expectClose();
   return type;

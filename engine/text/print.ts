@@ -7,6 +7,7 @@
  * Custom sections become annotations. Throws MalformedError if a body is malformed.
  */
 import { displayName, shortName } from "../base/guest_stack.ts";
+import { WaftError } from "../base/errors.ts";
 import { CodePrinter, indent } from "./print_code.ts";
 import { PLACE_NAMES } from "./custom_annotations.ts";
 import { BRANCH_HINTS, type BranchHints, readBranchHints } from "../wasm/branch_hints.ts";
@@ -16,6 +17,7 @@ import type {
   CustomSection,
   DataSegment,
   ElementSegment,
+  Expr,
   ExternKind,
   Import,
   ImportDesc,
@@ -69,6 +71,39 @@ export function functionPrinter(module: Module): (defined: number) => FunctionTe
   const printer = new ModulePrinter(module);
   const imported = module.imports.filter(({ desc }) => desc.kind === "func").length;
   return (defined) => printer.functionText(defined, imported);
+}
+
+/** The instructions of a function body up to its first fault. */
+export interface ListedBody {
+  /** The declared types of locals, without parameters. */
+  readonly locals: readonly string[];
+  /** Instructions, indented by their nesting, with the offset of each. */
+  readonly lines: readonly string[];
+  readonly offsets: readonly number[];
+  /** Offset after the last instruction. */
+  readonly end: number;
+  readonly fault?: WaftError;
+}
+
+/** Texts of parts of a module, which may be the prefix of a damaged one. */
+export interface PartTexts {
+  /** The definition of a type, without its index or name. */
+  type(index: number): string;
+  /** A constant expression. */
+  constant(expr: Expr): string;
+  /** The body of a defined function. */
+  body(defined: number): ListedBody;
+}
+
+/** Returns the texts of parts of `module`, for listings beside offsets and bytes. */
+export function partTexts(module: Module): PartTexts {
+  const printer = new ModulePrinter(module);
+  const imported = module.imports.filter(({ desc }) => desc.kind === "func").length;
+  return {
+    type: (index) => printer.typeText(index),
+    constant: (expr) => printer.constantText(expr),
+    body: (defined) => printer.listedBody(defined, imported),
+  };
 }
 
 class ModulePrinter {
@@ -211,7 +246,9 @@ class ModulePrinter {
     const head = `(${desc.kind}${binder}`;
     switch (desc.kind) {
       case "func":
-        return `${head}${this.#types.typeUse(desc.typeIndex)})`;
+        return desc.exact === true
+          ? `${head} (exact${this.#types.typeUse(desc.typeIndex)}))`
+          : `${head}${this.#types.typeUse(desc.typeIndex)})`;
       case "tag":
         return `${head}${this.#types.typeUse(desc.type.typeIndex)})`;
       case "table":
@@ -234,6 +271,42 @@ class ModulePrinter {
     const offsets: number[] = [];
     const head = this.#function(lines, defined, imported + defined, offsets);
     return { lines, offsets: [...new Array<number>(head).fill(0), ...offsets, 0] };
+  }
+
+  typeText(index: number): string {
+    const definition = this.#types.definition(index, this.#module.types[index]);
+    return definition.slice(`(type${this.#types.types.binder(index)} `.length, -1);
+  }
+
+  constantText(expr: Expr): string {
+    return this.#code.bareExpression(expr);
+  }
+
+  /** The instructions of defined function `defined`, its last `end` included, up to the first fault. */
+  listedBody(defined: number, imported: number): ListedBody {
+    const { body } = this.#module.funcs[defined];
+    const { names } = this.#module;
+    const index = imported + defined;
+    const lines: string[] = [];
+    const offsets: number[] = [];
+    let locals: string[] = [];
+    let end = body.offset;
+    let fault: WaftError | undefined;
+    try {
+      locals = this.#code.localTypes(body).map((type) => this.#types.valType(type));
+      const labels = new IndexNames(names.labels.get(index));
+      this.#code.body(lines, new IndexNames(names.locals.get(index)), labels, this.#hints.get(index), offsets);
+      end = body.offset + body.bytes.length;
+      lines.push(indent(2) + "end");
+      offsets.push(end - 1);
+    } catch (error) {
+      if (!(error instanceof WaftError)) throw error;
+      fault = error;
+      if (lines.length > 0) end = this.#code.at;
+    }
+    const margin = indent(2).length;
+    const listed = lines.map((line) => line.slice(Math.min(margin, line.search(/\S/))));
+    return { locals, lines: listed, offsets, end, ...(fault === undefined ? {} : { fault }) };
   }
 
   /** Appends the text of a function to `lines`; returns the number of lines before its first instruction. */

@@ -6,7 +6,7 @@
  */
 import { printF32, printF64 } from "../base/float.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
-import type { Immediates } from "../wasm/immediates.ts";
+import { type Immediates, ORDERING } from "../wasm/immediates.ts";
 import type { Expr, RawBytes } from "../wasm/module.ts";
 import { keywordOf, NATURAL_ALIGN } from "../wasm/opcodes.ts";
 import type { ValType } from "../wasm/types.ts";
@@ -33,9 +33,9 @@ const INDENTS = Array.from({ length: INDENT_LIMIT + 1 }, (_, depth) => "  ".repe
 const CATCH_WORDS = ["catch", "catch_ref", "catch_all", "catch_all_ref"];
 const NO_NAMES = new IndexNames(undefined);
 
-/** The indentation at a nesting depth. */
+/** The indentation at a nesting depth, which is negative where a malformed body closes more blocks than it opens. */
 export function indent(depth: number): string {
-  return INDENTS[Math.min(depth, INDENT_LIMIT)];
+  return INDENTS[Math.max(0, Math.min(depth, INDENT_LIMIT))];
 }
 
 export class CodePrinter {
@@ -90,6 +90,11 @@ export class CodePrinter {
       if (opensBlock(id)) depth++;
     }
     if (!reader.done) reader.fail("unexpected content after the function body");
+  }
+
+  /** Offset of the instruction that was read last, or of the one that is malformed. */
+  get at(): number {
+    return this.#reader.at;
   }
 
   /** A constant expression: one instruction in parentheses, or several inside `(word …)`. */
@@ -180,8 +185,9 @@ export class CodePrinter {
     const names = this.#names;
     switch (SHAPE_BY_ID[id]) {
       case SHAPE["-"]:
-      case SHAPE.ordering:
         return "";
+      case SHAPE.ordering:
+        return imm.ordering === ORDERING.SEQUENTIAL ? "" : " acqrel";
       case SHAPE.local:
         return ` ${this.#locals.ref(imm.index)}`;
       case SHAPE.global:
@@ -205,6 +211,8 @@ export class CodePrinter {
       case SHAPE.memory:
         return optionalIndex(names.memories, imm.index);
       case SHAPE.memarg:
+      case SHAPE.atomicarg:
+      case SHAPE.rmwarg:
         return this.#memarg(id);
       case SHAPE["memarg,lane"]:
         return `${this.#memarg(id)} ${imm.lane}`;
@@ -246,6 +254,12 @@ export class CodePrinter {
         return `${optionalIndex(names.tables, index2)}${this.#types.typeUse(index)}`;
       case SHAPE["type,type"]:
         return ` ${types.ref(index)} ${types.ref(index2)}`;
+      case SHAPE["type,tag"]:
+        return ` ${types.ref(index)} ${names.tags.ref(index2)}`;
+      case SHAPE["type,handlers"]:
+        return ` ${types.ref(index)}${this.#handlers()}`;
+      case SHAPE["type,tag,handlers"]:
+        return ` ${types.ref(index)} ${names.tags.ref(index2)}${this.#handlers()}`;
       case SHAPE["type,field"]:
         return ` ${types.ref(index)} ${this.#types.fields(index).ref(index2)}`;
       case SHAPE["type,count"]:
@@ -265,9 +279,19 @@ export class CodePrinter {
     }
   }
 
+  #handlers(): string {
+    const { tags } = this.#names;
+    return this.#reader.imm.handlers.map(({ tag, label }) =>
+      ` (on ${tags.ref(tag)}${label < 0 ? " switch" : this.#label(label)})`
+    ).join("");
+  }
+
   #memarg(id: number): string {
     const imm = this.#reader.imm;
     let text = optionalIndex(this.#names.memories, imm.memory);
+    if (SHAPE_BY_ID[id] === SHAPE.atomicarg || SHAPE_BY_ID[id] === SHAPE.rmwarg) {
+      if (imm.ordering !== ORDERING.ABSENT) text += imm.ordering === ORDERING.SEQUENTIAL ? " seqcst" : " acqrel";
+    }
     if (imm.offsetLo !== 0 || imm.offsetHi !== 0) {
       text += ` offset=${imm.offsetHi === 0 ? imm.offsetLo : (BigInt(imm.offsetHi) << 32n) | BigInt(imm.offsetLo)}`;
     }

@@ -2,7 +2,9 @@
  * Types as text, with the module's names for type indices and fields (specification, 6.4).
  */
 import type { Module } from "../wasm/module.ts";
+import { inexact, isExact } from "../wasm/exact_heap.ts";
 import {
+  exactHeapOf,
   type FieldType,
   type FuncType,
   type GlobalType,
@@ -42,6 +44,7 @@ export class TypePrinter {
   }
 
   heapType(heap: HeapType): string {
+    if (isExact(heap)) return `(exact ${this.types.ref(inexact(heap))})`;
     return heap >= 0 ? this.types.ref(heap) : heapTypeName(heap);
   }
 
@@ -51,7 +54,7 @@ export class TypePrinter {
   }
 
   valType(type: ValType): string {
-    return isRef(type) && heapOf(type) >= 0 ? this.refType(isNullable(type), heapOf(type)) : valTypeName(type);
+    return isRef(type) && heapOf(type) >= 0 ? this.refType(isNullable(type), exactHeapOf(type)) : valTypeName(type);
   }
 
   /** ` (param …)` of several types in one group, or nothing. */
@@ -90,11 +93,17 @@ export class TypePrinter {
 
   /** `(type $t …)`. */
   definition(index: number, type: SubType): string {
-    const text = this.#composite(index, type);
+    const text = this.#clause("describes", type.describes) + this.#clause("descriptor", type.descriptor) +
+      this.#composite(index, type);
     const plain = type.final && type.supertypes.length === 0;
     const supertypes = type.supertypes.map((supertype) => this.types.ref(supertype) + " ").join("");
     const sub = plain ? text : `(sub ${type.final ? "final " : ""}${supertypes}${text})`;
     return `(type${this.types.binder(index)} ${sub})`;
+  }
+
+  /** `(word $t) `, or nothing. */
+  #clause(word: string, index: number | undefined): string {
+    return index === undefined ? "" : `(${word} ${this.types.ref(index)}) `;
   }
 
   #composite(index: number, { composite }: SubType): string {
@@ -108,6 +117,8 @@ export class TypePrinter {
       }
       case "array":
         return `(array ${this.#field(composite.field)})`;
+      case "cont":
+        return `(cont ${this.types.ref(composite.func)})`;
     }
   }
 

@@ -85,6 +85,7 @@ export type Command =
     | { kind: "assert_trap_module"; module: ScriptModule; message: string }
     | { kind: "assert_exhaustion"; action: Action; message: string }
     | { kind: "assert_exception"; action: Action }
+    | { kind: "assert_suspension"; action: Action; message: string }
     | { kind: ModuleAssertion; module: ScriptModule; message: string }
     /** Run commands in a separate thread, which can access the `shared` modules. */
     | { kind: "thread"; id?: string; shared: string[]; commands: Command[] }
@@ -172,6 +173,10 @@ function parseRest(cursor: TokenCursor, keyword: number, line: number, nesting: 
     case K.assert_exhaustion: {
       const action = takeAction(cursor);
       return { kind: "assert_exhaustion", line, action, message: cursor.name() };
+    }
+    case K.assert_suspension: {
+      const action = takeAction(cursor);
+      return { kind: "assert_suspension", line, action, message: cursor.name() };
     }
     case K.assert_exception:
       return { kind: "assert_exception", line, action: takeAction(cursor) };

@@ -102,6 +102,9 @@ suiteTest("every module prints as text that parses to the same module", () => {
 const WABT_DIFFERS =
   /^(table_(init|copy)(64)?|elem|bulk|ref_func)\.wast|^(if|try_table|legacy.try_(catch|delegate))\.wast|^(block|loop)\.wast|^(data[01]|data_drop0|linking[123]|float_(memory0|exprs1)|start0|memory_copy[01]|load[01]|store2|memory_trap1|imports[12]|address[01])\.wast|^(type-(equivalence|rec)|linking|struct|array|table|ref|func)\.wast|^select\.wast/;
 
+/** A proposal whose types wabt takes for others. */
+const WABT_MISREADS = /custom-descriptors/;
+
 suiteTest("wabt makes the same binaries from the texts that it supports", async () => {
   const { parseWat } = await loadWabt();
   const features = {
@@ -113,7 +116,7 @@ suiteTest("wabt makes the same binaries from the texts that it supports", async 
   let count = 0;
   const different: string[] = [];
   for (const { place, command } of moduleCommands()) {
-    if (command.module.form !== "text" || WABT_DIFFERS.test(place)) continue;
+    if (command.module.form !== "text" || WABT_DIFFERS.test(place) || WABT_MISREADS.test(place)) continue;
     let theirs: Uint8Array;
     let ours: Module;
     try {

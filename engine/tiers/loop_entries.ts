@@ -14,8 +14,7 @@ import type { LoopEntryCode, LoopPlace } from "../compile/compile.ts";
 import { THREAD } from "../abi/context_layout.ts";
 import type { CodeArena } from "../host/memory/code_arena.ts";
 import { CodeImage, placeImage } from "../link/image.ts";
-import { type PlacedCode, PlacingJob } from "../background/placing_job.ts";
-import type { RequestedJob } from "../background/optimize_job.ts";
+import type { CodeJob, PlacedCode } from "../background/placing_job.ts";
 import { CompiledModule } from "../runtime/code/compiled_module.ts";
 import type { Store } from "../runtime/instance/store.ts";
 import { TRAP } from "../base/traps.ts";
@@ -33,8 +32,8 @@ const EARLY_MS = 20;
 /** The maximum number of loops of a module that are compiled; few loops of a program run for long. */
 const MAX_LOOPS = 64;
 
-/** A request that a helper thread has received, or the code if it was compiled on this thread. */
-type Compilation = RequestedJob | LoopEntryCode | undefined;
+/** The job of another thread, or the code if it was compiled on this thread. */
+type Compilation = CodeJob | LoopEntryCode | undefined;
 
 /** The parts of the compiler that are used here. */
 interface LoopCompiler {
@@ -56,7 +55,7 @@ interface LoopCompiler {
 }
 
 /** A loop: in progress, entered at an address, or refused (0). */
-type Loop = PlacingJob | number;
+type Loop = CodeJob | number;
 
 export class LoopEntries {
   readonly #store: Store;
@@ -96,7 +95,7 @@ export class LoopEntries {
    * call; undefined if no baseline code of the module is left on any stack.
    */
   advance(now: number, atPoll: boolean): number | undefined {
-    for (const [at, loop] of this.#loops) if (loop instanceof PlacingJob) this.#follow(at, loop, now);
+    for (const [at, loop] of this.#loops) if (typeof loop === "object") this.#follow(at, loop, now);
     if (atPoll && this.enterLoop(now)) this.#pause = FIRST_MS;
     if (this.#waiting > 0) return now + LOOK_MS;
     if (now < this.#next) return this.#next;
@@ -148,7 +147,7 @@ export class LoopEntries {
 
   #request(place: LoopPlace, now: number): Loop {
     const loop = this.#loops.size < MAX_LOOPS ? this.#compile(place, now) : 0;
-    if (loop instanceof PlacingJob) this.#waiting++;
+    if (typeof loop === "object") this.#waiting++;
     this.#loops.set(place.at, loop);
     return loop;
   }
@@ -159,14 +158,14 @@ export class LoopEntries {
     try {
       const made = this.#compiler.compile(place);
       if (made === undefined) return 0;
-      if (!("bytes" in made)) return new PlacingJob(made, arena, now);
+      if (!("bytes" in made)) return made;
       return this.#adopt(made, placeImage(arena, made.bytes, made.tables), made, now);
     } catch {
       return 0;
     }
   }
 
-  #follow(at: number, job: PlacingJob, now: number): void {
+  #follow(at: number, job: CodeJob, now: number): void {
     const code = job.advance(now);
     if (code === "waiting") return;
     this.#waiting--;
@@ -198,7 +197,7 @@ export class LoopEntries {
     this.#store.addModule(module);
     baseline.keepsPart(module);
     this.#modules.push(module);
-    for (const instance of this.#store.instancesOf(this.#compiler.current())) instance.retained.add(module);
+    for (const instance of this.#store.instances.ofModule(this.#compiler.current())) instance.retained.add(module);
     this.#compiler.movedUp(module, since);
     return image.base + entry;
   }

@@ -6,19 +6,20 @@
  * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): with its own VM context and stack, also while
  * other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
  */
-import { CONTEXT, GUARD_RESERVATION, MEMORY, STATUS, THREAD } from "../abi/context_layout.ts";
+import { CONTEXT, GUARD_RESERVATION, MEMORY } from "../abi/context_layout.ts";
 import { fromBase64 } from "../base/base64.ts";
 import type { Kernel } from "../baseline/kernel_forms.ts";
 import { MODULE, MOVES, OPCODES } from "../baseline/kernel/layout.ts";
 import { OPCODE_TABLE } from "../baseline/generated/opcode_table.ts";
-import { KERNEL_THREAD, KERNEL_THREAD_CODE } from "../baseline/kernel_thread.ts";
-import { LAZY_ROUTINES } from "../baseline/lazy_routine.ts";
+import { KERNEL_THREAD_ROUTINE, LAZY_ROUTINE } from "../baseline/generated/routines.ts";
+import { KERNEL_THREAD } from "../baseline/kernel_thread.ts";
 import type { NativeKernel } from "../baseline/native_code.ts";
 import type { KernelMemory } from "../baseline/module_tables.ts";
 import { Bug } from "../base/errors.ts";
 import { type Host, PROT } from "../host/host.ts";
 import type { ContextBlock } from "../runtime/memory/context_arena.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
+import { callOnStack } from "./call_on_stack.ts";
 
 const STACK_BYTES = 1 << 18;
 /** Bytes above the stack for arguments that have no register. */
@@ -86,13 +87,22 @@ interface ThreadRoutine {
   readonly run: (code: number, argument: number) => () => void;
 }
 
+/** The bytes of a stored routine and the offset of `trap` in it; undefined for a processor that has none. */
+function routineOf(
+  stored: Readonly<Partial<Record<string, { readonly code: string; readonly labels: { readonly trap: number } }>>>,
+  arch: string,
+): { readonly bytes: Uint8Array; readonly trap: number } | undefined {
+  const found = stored[arch];
+  return found && { bytes: fromBase64(found.code), trap: found.labels.trap };
+}
+
 /** Places the kernel's code. Throws an Error if it is damaged. */
 function placeKernel({ arena, host }: GuestThread, native: NativeKernel): PlacedKernel {
   const code = fromBase64(native.code);
   if (code.length !== native.codeBytes) throw new Error("The kernel's machine code is damaged");
   const run = host.runBeside?.bind(host);
-  const routine = run === undefined ? undefined : KERNEL_THREAD_CODE[host.arch];
-  const lazy = LAZY_ROUTINES[host.arch];
+  const routine = run === undefined ? undefined : routineOf(KERNEL_THREAD_ROUTINE, host.arch);
+  const lazy = routineOf(LAZY_ROUTINE, host.arch);
   const lazyAt = code.length + (routine?.bytes.length ?? 0);
   const bytes = new Uint8Array(lazyAt + (lazy?.bytes.length ?? 0));
   bytes.set(code);
@@ -214,29 +224,10 @@ function initKernelContext({ thread, placed: { native }, context, memory }: Kern
   }
 }
 
-/**
- * Calls a function of a kernel with two arguments, which it may ignore; returns its result. The slots keep their
- * contents: a builtin that has not read its arguments yet may need code of an intrinsic module.
- */
+/** Calls a function of a kernel with two arguments, which it may ignore; returns its result. */
 function callKernel(frame: KernelFrame, { start, thunk }: NativeKernel["start"], a: number, b: number): number {
-  const { thread, placed: { base }, context, top } = frame;
-  const { state } = thread;
-  const guest = state.word(THREAD.GUEST_SP);
-  const slots = state.i32.slice(THREAD.SLOTS >> 2, (THREAD.SLOTS + 2 * THREAD.SLOT_SIZE) >> 2);
-  state.setWord(THREAD.GUEST_SP, top);
-  state.setWord(THREAD.CALL_CODE, base + start);
-  state.setWord(THREAD.CALL_CONTEXT, context.address);
-  state.setWord(THREAD.CALL_THUNK, base + thunk);
-  state.i32[THREAD.SLOTS >> 2] = a;
-  state.i32[(THREAD.SLOTS + THREAD.SLOT_SIZE) >> 2] = b;
-  const status = thread.call();
-  state.setWord(THREAD.GUEST_SP, guest);
-  if (status !== STATUS.DONE) {
-    throw new Bug(`The baseline compiler ended with trap ${state.u32[THREAD.TRAP_CODE >> 2]}`);
-  }
-  const result = state.i32[THREAD.SLOTS >> 2];
-  state.i32.set(slots, THREAD.SLOTS >> 2);
-  return result;
+  const { thread, placed: { base }, context: { address }, top } = frame;
+  return callOnStack(thread, { code: base + start, thunk: base + thunk, context: address, top }, [a, b]);
 }
 
 /** Starts a function of a kernel in a thread; see Kernel.startBodies. */

@@ -25,6 +25,7 @@
  * The module takes part in GuestThread's pending work: it advances at calls, host calls and polls. The thread does not
  * keep it alive: a module that can no longer run is neither optimized nor held in memory.
  */
+import { bodyBytes } from "../baseline/module_tables.ts";
 import { now } from "../host/clocks.ts";
 import type { Target } from "../codegen/target.ts";
 import type { BatchCode, CompiledCode, CompileOptions, LoopEntryCode, LoopPlace } from "../compile/compile.ts";
@@ -34,7 +35,7 @@ import { CodeImage, placeImage } from "../link/image.ts";
 import { HotFunctions } from "./hot_functions.ts";
 import { LoopEntries, writeJumps } from "./loop_entries.ts";
 import { type Batch, JOB, type OptimizedCode, type OptimizeJob, RequestedJob } from "../background/optimize_job.ts";
-import { PlacingJob } from "../background/placing_job.ts";
+import { type CodeJob, PlacingJob } from "../background/placing_job.ts";
 import { CompiledModule } from "../runtime/code/compiled_module.ts";
 import { PollSteps } from "./poll_steps.ts";
 import { dropReplaced, replaceCode, replaceFunctions } from "../runtime/instance/replace_code.ts";
@@ -42,13 +43,23 @@ import type { Store } from "../runtime/instance/store.ts";
 import type { PendingWork } from "../runtime/thread/attention.ts";
 
 /**
- * Milliseconds for which a module runs before a thread compiles it. Starting the thread costs this one tens of
- * milliseconds, and optimized code arrives a few hundred milliseconds later: a program that has run for this long is
- * likely to run long enough to gain from it.
+ * Milliseconds for which a module runs before another thread compiles it, by the readiness of that: about as long as
+ * the start takes this thread, so that a program which ends right afterwards has taken twice its time at most.
  */
-const START_MS = 200;
-/** The same while a thread is already there, whose compiler is loaded. */
-const READY_START_MS = 30;
+const START_MS = {
+  /** Starting a Worker takes tens of milliseconds, and optimized code arrives a few hundred milliseconds later. */
+  absent: 200,
+  /** There is a Worker, whose compiler is loaded. */
+  worker: 30,
+  /** A native thread starts at once, but its compiler must be loaded first. */
+  native: 30,
+  /** That is done. */
+  loaded: 10,
+} as const;
+/** The same per byte of the bodies for native threads: this one describes them and appends their code. */
+const NATIVE_MS_PER_BYTE = 0.00005;
+/** Milliseconds between two looks whether a thread has been started meanwhile. */
+const WARMING_LOOK_MS = 30;
 /**
  * The longest time in milliseconds that starting a thread is expected to take. A call whose limit is nearer would miss
  * it, so the event loop starts the thread.
@@ -103,6 +114,9 @@ interface MoveTimes {
   readonly afterMs: number;
 }
 
+/** The loop or the functions that a job compiles; the whole module if neither is named. */
+type ModulePart = Pick<OptimizeJob, "loop" | "batch">;
+
 /** The parts of an engine that tiering up uses. */
 export interface OptimizingCompiler {
   readonly target: Target;
@@ -113,8 +127,17 @@ export interface OptimizingCompiler {
    * available.
    */
   send(message: unknown, isUnderWay: () => boolean): boolean;
-  /** Whether a helper thread is running. */
-  isReady(): boolean;
+  /**
+   * Lets a native thread compile the module, or one of its loops, if there is the compiler as machine code;
+   * `otherwise` starts the job again if that fails. Undefined if it cannot be started, or does not pay.
+   */
+  startNative?(
+    loop: LoopPlace | undefined,
+    now: number,
+    otherwise: () => CodeJob | undefined,
+  ): CodeJob | undefined;
+  /** What another thread needs before it compiles: see START_MS. */
+  readiness(): keyof typeof START_MS;
   /** Lets the event loop call `action` soon, unless the process ends before. */
   callSoon(action: () => void): void;
   /** Starts the compilation with the first instance: the module has run before, without being optimized. */
@@ -159,7 +182,7 @@ const IN_PROGRESS = new WeakMap<CompiledModule, TierUp>();
 
 /** The part of a tier-up that ends with it: the module's or a batch's job in progress. */
 interface Request {
-  job: PlacingJob | undefined;
+  job: CodeJob | undefined;
 }
 
 const GONE = new FinalizationRegistry<Request>(({ job }) => job?.abandon());
@@ -188,6 +211,7 @@ export class TierUp {
   readonly #baseline: CompiledModule;
   readonly #replaceable: Uint8Array;
   readonly #compiler: OptimizingCompiler;
+  readonly #bodyBytes: number;
   #stage: number = STAGE.IDLE;
   #since = 0;
   #calls = 0;
@@ -223,6 +247,7 @@ export class TierUp {
     this.#baseline = baseline;
     this.#replaceable = replaceable;
     this.#compiler = compiler;
+    this.#bodyBytes = bodyBytes(baseline.valid.funcs);
     if (compiler.afterIterations !== undefined) this.#steps = new PollSteps(store.thread, compiler.target.loopEntry!);
     if (typeof compiler.shared === "object") {
       this.#sharedJob = new RequestedJob(compiler.shared);
@@ -272,14 +297,15 @@ export class TierUp {
     this.#store.thread.attention.addWork(new TierUpWork(this, this.#steps));
   }
 
-  /** Code that other realms use is not changed; deterministic code counts the depth of calls by the module's calls. */
+  /**
+   * Code that other realms use is not changed; deterministic code counts the depth of calls by the module's calls;
+   * native threads take as long for the modules that they compile as a Worker for a batch.
+   */
   #mayHaveBatches(): boolean {
     const { hasBatches = false, shared = false, startsAtOnce = false } = this.#compiler;
-    const { settings: { deterministic }, valid: { funcs } } = this.#baseline;
-    if (!hasBatches || shared !== false || startsAtOnce || deterministic) return false;
-    let bytes = 0;
-    for (const { body } of funcs) bytes += body.bytes.length;
-    return bytes >= BATCHES_FROM;
+    const { settings: { deterministic } } = this.#baseline;
+    if (!hasBatches || shared !== false || startsAtOnce || deterministic || this.#isNative) return false;
+    return this.#bodyBytes >= BATCHES_FROM;
   }
 
   get eager(): boolean {
@@ -346,18 +372,30 @@ export class TierUp {
    * Starts the compilation when it is due; looks again before it is, since a thread may have been started meanwhile.
    */
   #warmUp(now: number): number | undefined {
-    const { isReady, startsAtOnce = false } = this.#compiler;
+    const { startsAtOnce = false } = this.#compiler;
     const wants = this.#hot !== undefined && this.#hot.samples < FIRST_SAMPLES ? FIRST_SAMPLES_MS : 0;
-    const due = this.#since + wants + (startsAtOnce ? 0 : isReady() ? READY_START_MS : START_MS);
-    if (now < due) return Math.min(due, now + (this.#hot === undefined ? READY_START_MS : SAMPLE_MS));
+    const due = this.#since + wants + (startsAtOnce ? 0 : this.#startMs());
+    if (now < due) return Math.min(due, now + (this.#hot === undefined ? WARMING_LOOK_MS : SAMPLE_MS));
     if (!this.#delaysCall(now)) return this.#start(now);
     this.#askEventLoop();
-    return now + READY_START_MS;
+    return now + WARMING_LOOK_MS;
+  }
+
+  /** Whether a native thread will compile. */
+  get #isNative(): boolean {
+    const readiness = this.#compiler.readiness();
+    return readiness === "native" || readiness === "loaded";
+  }
+
+  #startMs(): number {
+    const ms = START_MS[this.#compiler.readiness()];
+    return this.#isNative ? ms + this.#bodyBytes * NATIVE_MS_PER_BYTE : ms;
   }
 
   /** Whether a thread would have to be started, and the call in progress would end too late because of that. */
   #delaysCall(now: number): boolean {
-    if (this.#compiler.isReady() || this.#hasWaited(now)) return false;
+    const readiness = this.#compiler.readiness();
+    if (readiness === "worker" || readiness === "loaded" || this.#hasWaited(now)) return false;
     return this.#store.thread.limits.nextLimit() - now < THREAD_START_MS;
   }
 
@@ -420,7 +458,7 @@ export class TierUp {
       this.#loops?.enterLoop(0);
     }
     if (atPoll) steps.step();
-    if (this.#stage === STAGE.DONE && thread.depth === 0 && thread.stack.suspended.size === 0) {
+    if (this.#stage === STAGE.DONE && thread.depth === 0 && !thread.stack.hasSavedFrames) {
       steps.open();
       return this.#giveBack(Infinity);
     }
@@ -435,13 +473,13 @@ export class TierUp {
 
   #startWhole(now: number): number | undefined {
     this.#hot = undefined;
-    const job = this.#send();
+    const job = this.#startJob(now);
     if (job === undefined) {
       const { byteLength } = this.#binary ?? this.#baseline.valid.bytes;
       const due = this.#since + byteLength * MS_PER_BYTE_WITHOUT_THREAD;
       return now < due ? due : this.#tryHere();
     }
-    this.#request.job = new PlacingJob(job, this.#store.thread.arena, now);
+    this.#request.job = job;
     this.#stage = STAGE.COMPILING;
     return now + LOOK_MS;
   }
@@ -458,10 +496,10 @@ export class TierUp {
       return true;
     });
     if (wanted.length === 0 || this.#batches === MAX_BATCHES) return false;
-    const job = this.#send({ batch: { wanted, mostBytes: MAX_BATCH_BYTES } });
+    const job = this.#startJob(now, { batch: { wanted, mostBytes: MAX_BATCH_BYTES } });
     if (job === undefined) return false;
     this.#batches++;
-    this.#request.job = new PlacingJob(job, this.#store.thread.arena, now);
+    this.#request.job = job;
     this.#stage = STAGE.BATCHES;
     return true;
   }
@@ -543,7 +581,7 @@ export class TierUp {
     this.#loops ??= LoopEntries.of(this.#store, baseline, {
       target: this.#compiler.target,
       binary: this.#binary === undefined ? baseline.valid.bytes : new Uint8Array(this.#binary),
-      notBefore: this.#isFollower && !this.#compiler.isReady() ? now() + OWN_THREAD_MS : 0,
+      notBefore: this.#isFollower && this.#compiler.readiness() === "absent" ? now() + OWN_THREAD_MS : 0,
       compile: (place) => this.#compileLoop(place),
       addressOf: (index) => this.#addressOf(index),
       isModuleDone: () => this.#optimized !== undefined || this.#isCompiledHere,
@@ -552,11 +590,22 @@ export class TierUp {
     });
   }
 
+  /** Lets another thread compile the module, or a part of it; undefined if there is none. */
+  #startJob(now: number, part?: ModulePart): CodeJob | undefined {
+    const send = () => {
+      const job = this.#send(part);
+      return job && new PlacingJob(job, this.#store.thread.arena, now);
+    };
+    // Other realms get the code that a helper thread leaves in shared memory.
+    if (this.#sharedJob !== undefined || part?.batch !== undefined) return send();
+    return this.#compiler.startNative?.(part?.loop, now, send) ?? send();
+  }
+
   /**
    * Sends the module, or a part of it, to a helper thread, unless another realm has sent the module; undefined if there
    * is no thread.
    */
-  #send(part?: Pick<OptimizeJob, "loop" | "batch">): RequestedJob | undefined {
+  #send(part?: ModulePart): RequestedJob | undefined {
     if (part === undefined && this.#sharedJob !== undefined) return this.#sendShared(this.#sharedJob);
     const job = this.#makeJob(false, part);
     return this.#sendTo(job) ? job : undefined;
@@ -574,7 +623,7 @@ export class TierUp {
     return this.#compiler.send(job.message, isUnderWay);
   }
 
-  #makeJob(isShared: boolean, part?: Pick<OptimizeJob, "loop" | "batch">): RequestedJob {
+  #makeJob(isShared: boolean, part?: ModulePart): RequestedJob {
     const { target, options: { cpu, ...options } } = this.#compiler;
     const { pollPage } = this.#store.thread.arena;
     const job = RequestedJob.make(
@@ -620,8 +669,8 @@ export class TierUp {
   }
 
   /** Compiles a loop where the module was compiled. */
-  #compileLoop(loop: LoopPlace): RequestedJob | LoopEntryCode | undefined {
-    return this.#isCompiledHere ? this.#compiler.compileLoopHere?.(loop) : this.#send({ loop });
+  #compileLoop(loop: LoopPlace): CodeJob | LoopEntryCode | undefined {
+    return this.#isCompiledHere ? this.#compiler.compileLoopHere?.(loop) : this.#startJob(now(), { loop });
   }
 
   #adopt(

@@ -13,9 +13,11 @@ interface Calls {
   preempted: number;
 }
 
+type Readiness = ReturnType<OptimizingCompiler["readiness"]>;
+
 /** A module that runs from time 0; records the jobs that are sent, and the actions that the event loop is to call. */
 function warmingModule(
-  isReady: () => boolean,
+  isReady: () => boolean | Readiness,
   startsAtOnce = false,
   works: PendingWork[] = [],
   calls: Calls = { limit: Infinity, preempted: 0 },
@@ -34,11 +36,14 @@ function warmingModule(
       limits: { nextLimit: () => calls.limit },
     },
   } as never;
-  const baseline = { valid: { bytes: new Uint8Array(8) }, settings: codeSettings() } as never;
+  const baseline = { valid: { bytes: new Uint8Array(8), funcs: [] }, settings: codeSettings() } as never;
   const compiler = {
     target: { name: "x64" },
     options: { cpu: new Set<string>() },
-    isReady,
+    readiness: () => {
+      const ready = isReady();
+      return typeof ready === "string" ? ready : ready ? "worker" : "absent";
+    },
     callSoon: (action: () => void) => actions.push(action),
     startsAtOnce,
     send: (message: unknown) => jobs.push(message) > 0,
@@ -50,7 +55,7 @@ function warmingModule(
 }
 
 /** Milliseconds of running after which a job is sent, if the module is advanced at the times that it returns. */
-function startsAfter(isReady: (ran: number) => boolean): number {
+function startsAfter(isReady: (ran: number) => boolean | Readiness): number {
   const start = performance.now();
   let now = start;
   const { tierUp, jobs } = warmingModule(() => isReady(now - start));
@@ -62,6 +67,11 @@ function startsAfter(isReady: (ran: number) => boolean): number {
   }
   return assert.fail("never started");
 }
+
+Deno.test("native threads start early, earlier if their compiler is loaded", () => {
+  const [loaded, native, absent] = (["loaded", "native", "absent"] as const).map((state) => startsAfter(() => state));
+  assert.ok(loaded < native && native < absent / 2, `${loaded}, ${native}, ${absent}`);
+});
 
 Deno.test("a module is compiled again early if a thread is there, late if one must be started", () => {
   const cold = startsAfter(() => false);
@@ -184,7 +194,7 @@ function largeModule({ bodyBytes = 20_000, functions = 10 } = {}) {
   const compiler = {
     target: { name: "x64" },
     options: { cpu: new Set<string>() },
-    isReady: () => false,
+    readiness: () => "absent",
     hasBatches: true,
     send: (message: unknown) => jobs.push(message as OptimizeJob) > 0,
   } as unknown as OptimizingCompiler;

@@ -4,6 +4,8 @@
  *
  * Traps occur in this order: unaligned, out of bounds, not shared. The alignment check covers the sum of the address
  * and the static offset, of which only the low bits matter.
+ *
+ * All orderings are compiled as sequentially consistent, which is the strongest.
  */
 import { BUILTIN } from "../abi/builtins.ts";
 import { atomicWord } from "../ir/function.ts";
@@ -99,6 +101,7 @@ const NOTIFY = idOf("memory.atomic.notify");
 const WAIT32 = idOf("memory.atomic.wait32");
 const WAIT64 = idOf("memory.atomic.wait64");
 const FENCE = idOf("atomic.fence");
+const PAUSE = idOf("pause");
 
 const ACCESS = /^i(32|64)\.atomic\.(?:(load|store)(\d*)|rmw(\d*)\.(\w+?))(?:_u)?$/;
 
@@ -132,6 +135,9 @@ export function translateAtomic(t: Translation, id: number, imm: Immediates): vo
       return;
     case FENCE:
       t.b.emit(OP.FENCE, NONE, 0, 0, 0, 0);
+      return;
+    case PAUSE:
+      t.b.emit(OP.PAUSE, NONE, 0, 0, 0, 0);
       return;
   }
   const op: number = ATOMIC_OP[id];

@@ -6,8 +6,8 @@
  *     null        is the reference null?
  *     tag         low bits: i31, host handle, or object (gc_layout.ts: REF_TAG)
  *     type        the type id in the object's header (or function record) against the target's: by equality if the
- *                 target has no subtypes, else by the display in the type's descriptor (Cohen, "Type-Extension Type
- *                 Tests Can Be Performed In Constant Time", 1991)
+ *                 target is exact or has no subtypes, else by the display in the type's descriptor (Cohen,
+ *                 "Type-Extension Type Tests Can Be Performed In Constant Time", 1991)
  *
  * A cast to an object type that fails for null needs no null check: reading the header faults.
  */
@@ -20,6 +20,7 @@ import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { idOf } from "../wasm/opcodes.ts";
+import { inexact, isExact } from "../wasm/exact_heap.ts";
 import { HEAP } from "../wasm/types.ts";
 import { branchAhead, joinEdges, jumpAhead } from "./block_parameters.ts";
 import { branch, branchWhen, trapHere } from "./control.ts";
@@ -33,7 +34,7 @@ const { I32, I64 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 const CONSTANT_POINTER = region(REGION.POINTER, CLASS_CONSTANT);
 /** The low bits that distinguish objects from all other references of their hierarchy. */
-const OBJECT_TAG_MASK = 3;
+export const OBJECT_TAG_MASK = 3;
 const DESCRIPTOR_SHIFT: number = Math.log2(DESCRIPTOR.SIZE);
 
 const { ALWAYS, NEVER, BY_TAG, BY_TYPE } = CAST_TEST;
@@ -42,7 +43,7 @@ const { ALWAYS, NEVER, BY_TAG, BY_TYPE } = CAST_TEST;
  * Sets the state of the cast (`t.cast`) of `value`, a reference of heap type `from`, null included if `nullable`, to
  * heap type `to`: the test that decides it.
  */
-function classify(t: Translation, from: number, nullable: boolean, to: number, value: number): void {
+export function classify(t: Translation, from: number, nullable: boolean, to: number, value: number): void {
   const { env } = t;
   t.cast.sourceNullable = nullable;
   t.cast.tagged = false;
@@ -60,10 +61,11 @@ function classify(t: Translation, from: number, nullable: boolean, to: number, v
 }
 
 function isBottom(heap: number): boolean {
-  return heap === HEAP.none || heap === HEAP.nofunc || heap === HEAP.noextern || heap === HEAP.noexn;
+  return heap === HEAP.none || heap === HEAP.nofunc || heap === HEAP.noextern || heap === HEAP.noexn ||
+    heap === HEAP.nocont;
 }
 
-function lowBits(t: Translation, value: number, mask: number): number {
+export function lowBits(t: Translation, value: number, mask: number): number {
   const { b } = t;
   return b.binary(OP.AND, I32, b.unary(OP.WRAP, I32, bitsOf(t, value)), b.i32(mask));
 }
@@ -87,7 +89,7 @@ function tagCondition(t: Translation, value: number, heap: number, nullPasses: b
  * Tests if the object or function `value` is of type `heap`: an i32, 1 for yes if `op` is EQ and for no if it is NE. If
  * `value` may be null, reading its type traps with `nullCode`.
  */
-function typeCondition(t: Translation, value: number, heap: number, op: number, nullCode: number): number {
+export function typeCondition(t: Translation, value: number, heap: number, op: number, nullCode: number): number {
   const isFunc = topHeap(t.env, heap) === HEAP.func;
   const offset = isFunc ? RECORD.TYPE_ID : OBJECT.TYPE_ID;
   const id = t.b.emit(OP.LOAD, I32, value, nullCode, CONSTANT_POINTER, offset);
@@ -97,13 +99,14 @@ function typeCondition(t: Translation, value: number, heap: number, op: number, 
 }
 
 /**
- * Tests if the type with canonical id `id` (i32) is type `index` of the module or a subtype of it: an i32, 1 for yes if
- * `op` is EQ and for no if it is NE.
+ * Tests if the type with canonical id `id` (i32) is type `heap` of the module or, unless that is exact, a subtype of
+ * it: an i32, 1 for yes if `op` is EQ and for no if it is NE.
  */
-export function typeMatches(t: Translation, id: number, index: number, op: number): number {
+export function typeMatches(t: Translation, id: number, heap: number, op: number): number {
   const { b, env } = t;
+  const index = inexact(heap);
   const expected = b.emit(OP.LOAD, I32, 0, 0, CONSTANT_CONTEXT, env.typeIdsOffset + index * 4);
-  if (env.typeIsFinal[index] !== 0) return b.binary(op, I32, id, expected);
+  if (isExact(heap) || env.typeIsFinal[index] !== 0) return b.binary(op, I32, id, expected);
   const depth = env.typeDepth[index];
   if (depth < DISPLAY_LENGTH) {
     return b.binary(op, I32, loadOfDescriptor(t, id, DESCRIPTOR.DISPLAY + depth * 4), expected);
@@ -174,6 +177,15 @@ function failIf(t: Translation, condition: number): void {
   else b.trapIf(condition, TRAP.CAST_FAILURE);
 }
 
+/** A branch on a cast of `value`, which `passes` or fails, unless that is null. */
+export function branchDecided(t: Translation, passes: boolean, imm: Immediates, onFail: boolean, value: number): void {
+  const { index: label, nullable2: nullable } = imm;
+  // Null may take the other path.
+  if (t.cast.sourceNullable && nullable !== passes) {
+    branchWhen(t, nullable !== onFail ? isNull(t, value) : t.b.eqz(isNull(t, value)), label);
+  } else if (passes !== onFail) branch(t, label);
+}
+
 /** br_on_cast, and br_on_cast_fail with `onFail`: the reference stays on the stack on both paths. */
 function branchOnCast(t: Translation, imm: Immediates, onFail: boolean): void {
   const { b } = t;
@@ -181,11 +193,7 @@ function branchOnCast(t: Translation, imm: Immediates, onFail: boolean): void {
   const value = t.stack[t.sp - 1];
   classify(t, imm.heap, imm.nullable, heap, value);
   if (t.cast.kind === ALWAYS || t.cast.kind === NEVER) {
-    const passes = t.cast.kind === ALWAYS;
-    // Null may take the other path.
-    if (t.cast.sourceNullable && nullable !== passes) {
-      branchWhen(t, nullable !== onFail ? isNull(t, value) : b.eqz(isNull(t, value)), label);
-    } else if (passes !== onFail) branch(t, label);
+    branchDecided(t, t.cast.kind === ALWAYS, imm, onFail, value);
     return;
   }
   if (t.cast.kind === BY_TAG) {
@@ -207,7 +215,7 @@ function branchOnCast(t: Translation, imm: Immediates, onFail: boolean): void {
  * If `condition` holds, decides a branch on a cast: it goes to `label` if `isTaken`, else past it, by an edge in
  * `kept`.
  */
-function leaveCast(t: Translation, condition: number, isTaken: boolean, label: number, kept: number[]): void {
+export function leaveCast(t: Translation, condition: number, isTaken: boolean, label: number, kept: number[]): void {
   if (isTaken) branchWhen(t, condition, label);
   else kept.push(branchAhead(t, condition));
 }

@@ -18,7 +18,6 @@ import { CodeReader } from "../wasm/code_reader.ts";
 import type { Expr } from "../wasm/module.ts";
 import { idOf } from "../wasm/opcodes.ts";
 import { type FuncType, isRef } from "../wasm/types.ts";
-import { skipLocals } from "./summaries.ts";
 
 /** Units of stack for an activation: a base, and one unit for each parameter and local. */
 export const ACTIVATION_UNITS = 64;
@@ -62,7 +61,7 @@ function hasTailCalls({ funcs }: ValidModule): boolean {
   const reader = new CodeReader(new Uint8Array(0));
   return funcs.some(({ body: { bytes, offset } }) => {
     reader.reset(bytes, 0, bytes.length, offset);
-    skipLocals(reader);
+    reader.locals();
     while (!reader.done) if (CALL_FORMS.get(reader.next())?.isTail === true) return true;
     return false;
   });
@@ -122,7 +121,7 @@ class CallGraph {
     const reader = this.#reader;
     this.#start[k] = this.#count;
     reader.reset(body.bytes, 0, body.bytes.length, body.offset);
-    this.#units[k] = ACTIVATION_UNITS + (params + skipLocals(reader)) * LOCAL_UNITS;
+    this.#units[k] = ACTIVATION_UNITS + (params + reader.locals()) * LOCAL_UNITS;
     while (!reader.done) {
       const id = reader.next();
       if (id === REF_FUNC) this.#refer(reader.imm.index);

@@ -1,14 +1,10 @@
 /**
  * Writes the description of a module for translation (module_description.ts). In: the environment of a valid module.
- * Out: words, and the bytes of the bodies. Bodies with casts are validated once more, for the static types of their
- * operands.
+ * Out: words, and the bytes of the bodies.
  */
 import { doubled } from "../base/columns.ts";
-import { BODY_RULES } from "../validate/late_rules.ts";
-import type { CodeVisitor } from "../validate/visitor.ts";
-import { BODY } from "../wasm/body_flags.ts";
-import type { Immediates } from "../wasm/immediates.ts";
-import { IS_CAST } from "./frame_actions.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { castTypes } from "./cast_types.ts";
 import type { ModuleEnv } from "./module_env.ts";
 import type { ConstValue, ModuleFacts, ObjectType, TableFacts } from "./module_facts.ts";
 
@@ -22,38 +18,19 @@ export interface ModuleDescription {
 export function describeModule(env: ModuleEnv): ModuleDescription {
   const w = new DescriptionWriter();
   writeFacts(w, env);
-  const { funcs, importedFuncCount } = env.valid;
-  const starts = new Int32Array(funcs.length + 1), casts = new CastRecorder();
-  for (const [k, { body: { bytes } }] of funcs.entries()) {
-    starts[k + 1] = starts[k] + bytes.length;
-    if ((env.summaries.flags[k] & BODY.CAST) === 0) continue;
-    BODY_RULES.get().validateBody(env.valid, importedFuncCount + k, casts);
-  }
+  const { starts, bodies } = joinBodies(env.valid);
+  const casts = castTypes(env);
   w.words(starts).words(casts.at).words(casts.heap).words(casts.isNullable);
-  const bodies = new Uint8Array(starts[funcs.length]);
-  for (const [k, { body: { bytes } }] of funcs.entries()) bodies.set(bytes, starts[k]);
   return { words: w.finish(), bodies };
 }
 
-/** Records the static types of the operands of casts. */
-class CastRecorder implements CodeVisitor {
-  readonly at: number[] = [];
-  readonly heap: number[] = [];
-  readonly isNullable: number[] = [];
-
-  instruction(id: number, imm: Immediates, at: number): void {
-    if (IS_CAST[id] === 0) return;
-    this.at.push(at);
-    this.heap.push(imm.heap2);
-    this.isNullable.push(Number(imm.nullable2));
-  }
-
-  begin(): void {}
-  enter(): void {}
-  otherwise(): void {}
-  handler(): void {}
-  end(): void {}
-  finish(): void {}
+/** The bytes of all bodies; defined function k has those from starts[k] to before starts[k + 1]. */
+export function joinBodies({ funcs }: ValidModule): { readonly starts: Int32Array; readonly bodies: Uint8Array } {
+  const starts = new Int32Array(funcs.length + 1);
+  for (const [k, { body: { bytes } }] of funcs.entries()) starts[k + 1] = starts[k] + bytes.length;
+  const bodies = new Uint8Array(starts[funcs.length]);
+  for (const [k, { body: { bytes } }] of funcs.entries()) bodies.set(bytes, starts[k]);
+  return { starts, bodies };
 }
 
 /** Writes words in order. */
@@ -108,14 +85,17 @@ class DescriptionWriter {
 /** Writes the facts, in the order in which readModuleFacts reads them. */
 function writeFacts(w: DescriptionWriter, env: ModuleFacts): void {
   const { choices, summaries } = env;
-  w.word(env.explicitBounds).word(env.unchecked).word(env.interruptible).word(env.fuel).word(env.deterministic);
+  w.word(env.explicitBounds).word(env.unchecked).word(env.interruptible).word(env.fuel);
+  w.words(env.fuelPrices).word(env.deterministic);
   w.word(env.nans).word(env.isLogged).word(env.allPositions);
   w.word(choices.inline).word(choices.inlineLoops).word(choices.callFree).word(choices.untypedTables);
   w.word(choices.ownRecords).word(choices.maskTables).word(choices.maskMemories);
   w.word(env.importsOffset).word(env.functionsOffset).word(env.typeIdsOffset).word(env.tagsOffset);
   w.word(env.sharedLengthsOffset).word(env.stringsOffset);
   w.list(env.signatures, ({ params, results }) => w.words(params).words(results));
-  w.words(env.typeSignature).words(env.funcSignature).words(env.tagSignature).words(env.builtinSignature);
+  w.words(env.typeSignature).words(env.ownSignature).words(env.funcSignature).words(env.tagSignature).words(
+    env.builtinSignature,
+  );
   w.words(env.canonicalIds).words(env.typeParent).words(env.typeDepth).words(env.typeIsFinal).words(env.typeHeap);
   w.options(env.objectTypes, (type) => writeObjectType(w, type));
   w.word(env.importedFuncCount).words(env.funcTypeIndices).words(env.bodyOffset).words(env.counted);
@@ -132,8 +112,9 @@ function writeFacts(w: DescriptionWriter, env: ModuleFacts): void {
   w.word(env.stringRegion).word(env.stringContextRegion);
 }
 
-function writeObjectType(w: DescriptionWriter, { bytes, elementShift, storage, offsets, regions }: ObjectType): void {
-  w.word(bytes).word(elementShift).words(storage).words(offsets).words(regions);
+function writeObjectType(w: DescriptionWriter, type: ObjectType): void {
+  w.word(type.bytes).word(type.elementShift).words(type.storage).words(type.offsets).words(type.regions);
+  w.word(type.descriptor);
 }
 
 function writeConstValue(w: DescriptionWriter, { ty, lo, hi, func }: ConstValue): void {

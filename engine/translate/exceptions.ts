@@ -34,7 +34,7 @@ const { TRY_TABLE, TRY, CATCH } = FRAME_KIND;
 const { throw: THROW, throw_ref: THROW_REF, rethrow: RETHROW, caught: CAUGHT } = BUILTIN;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
 /** Bytes of a payload value in the overflow buffer. */
-const PAYLOAD_ENTRY = 16;
+export const PAYLOAD_ENTRY = 16;
 /** Value of elseEdge of a catch: no exception reaches the following catches. */
 const NOTHING_LEFT = -1;
 
@@ -115,7 +115,8 @@ function caughtTag(t: Translation): number {
   return t.b.emit(OP.LOAD, I64, thread, 0, t.env.payloadRegion, THREAD.CAUGHT_TAG);
 }
 
-function payloadBuffer(t: Translation): number {
+/** The address of the overflow buffer. */
+export function payloadBuffer(t: Translation): number {
   return t.b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.OVERFLOW);
 }
 

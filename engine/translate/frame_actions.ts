@@ -2,8 +2,8 @@
  * The rows that open, continue and end frames, and those with labels. In: a row id. Out: columns by row, for readers of
  * bodies other than validation's.
  */
-import { FRAME } from "../validate/visitor.ts";
 import { opcodeColumn } from "../wasm/opcodes.ts";
+import { FRAME } from "./body_visitor.ts";
 
 export const ACTION = {
   PLAIN: 0,

@@ -42,9 +42,15 @@ export function addPrice(t: Translation, price: number): void {
   t.price += price;
 }
 
+/** The price of the instruction of row `id`. */
+export function priceOf(t: Translation, id: number): number {
+  const { fuelPrices } = t.env;
+  return fuelPrices.length === 0 || fuelPrices[id] === 0 ? FUEL_PRICE[id] : fuelPrices[id] - 1;
+}
+
 /** Charges for an instruction that is about to be translated, or skipped as dead. */
 export function meterInstruction(t: Translation, id: number): void {
-  addPrice(t, FUEL_PRICE[id]);
+  addPrice(t, priceOf(t, id));
   const shift = FUEL_BULK_SHIFT[id];
   if (shift !== 0 && t.reachable) {
     const { b } = t;

@@ -364,35 +364,148 @@ b2():
 );
 
 golden(
-  "a recursive function is inlined into itself once",
+  "a recursive function is inlined into itself three times",
   `(func $down (param i32) (result i32)
      (if (result i32) (local.get 0) (then (call $down (i32.sub (local.get 0) (i32.const 1)))) (else (i32.const 7))))`,
   `
 func 0 (i32) -> (i32)
 sig 0 (i32) -> (i32)
 site 1 parent=0 call=0x22 func=0
+site 2 parent=1 call=0x22 func=0
+site 3 parent=2 call=0x22 func=0
 b0(v1:i32):
-  BRANCH v1 b1() b5()
+  BRANCH v1 b1() b11()
 b1():
   v3:i32 = CONST 1
   v4:i32 = CONST -1
   v5:i32 = ADD v1 v4
-  BRANCH v5 b2() b3()
+  BRANCH v5 b2() b9()
 b2():
   v7:i32 = CONST -2
   v8:i32 = ADD v1 v7
-  v9:i32 = CALL f0(v8) sig0
-  JUMP b4(v9)
+  BRANCH v8 b3() b7()
 b3():
-  v11:i32 = CONST 7
-  JUMP b4(v11)
-b4(v13:i32):
-  JUMP b6(v13)
-b5():
-  v15:i32 = CONST 7
+  v10:i32 = CONST -3
+  v11:i32 = ADD v1 v10
+  BRANCH v11 b4() b5()
+b4():
+  v13:i32 = CONST -4
+  v14:i32 = ADD v1 v13
+  v15:i32 = CALL f0(v14) sig0
   JUMP b6(v15)
-b6(v17:i32):
-  RETURN (v17)
+b5():
+  v17:i32 = CONST 7
+  JUMP b6(v17)
+b6(v19:i32):
+  JUMP b8(v19)
+b7():
+  v21:i32 = CONST 7
+  JUMP b8(v21)
+b8(v23:i32):
+  JUMP b10(v23)
+b9():
+  v25:i32 = CONST 7
+  JUMP b10(v25)
+b10(v27:i32):
+  JUMP b12(v27)
+b11():
+  v29:i32 = CONST 7
+  JUMP b12(v29)
+b12(v31:i32):
+  RETURN (v31)
+`,
+  0,
+  { optimizations: noneBut({ "inline": true }) },
+);
+
+const EVEN_AND_ODD = `(func $even (param i32) (result i32)
+     (if (result i32) (local.get 0) (then (call $odd (i32.sub (local.get 0) (i32.const 1)))) (else (i32.const 1))))
+   (func $odd (param i32) (result i32)
+     (if (result i32) (local.get 0) (then (call $even (i32.sub (local.get 0) (i32.const 1)))) (else (i32.const 0))))`;
+
+golden(
+  "two small functions that call each other are inlined into each other",
+  EVEN_AND_ODD,
+  `
+func 0 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+site 1 parent=0 call=0x23 func=1
+site 2 parent=1 call=0x35 func=0
+site 3 parent=2 call=0x23 func=1
+b0(v1:i32):
+  BRANCH v1 b1() b11()
+b1():
+  v3:i32 = CONST 1
+  v4:i32 = CONST -1
+  v5:i32 = ADD v1 v4
+  BRANCH v5 b2() b9()
+b2():
+  v7:i32 = CONST -2
+  v8:i32 = ADD v1 v7
+  BRANCH v8 b3() b7()
+b3():
+  v10:i32 = CONST -3
+  v11:i32 = ADD v1 v10
+  BRANCH v11 b4() b5()
+b4():
+  v13:i32 = CONST -4
+  v14:i32 = ADD v1 v13
+  v15:i32 = CALL f0(v14) sig0
+  JUMP b6(v15)
+b5():
+  v17:i32 = CONST 0
+  JUMP b6(v17)
+b6(v19:i32):
+  JUMP b8(v19)
+b7():
+  v21:i32 = CONST 1
+  JUMP b8(v21)
+b8(v23:i32):
+  JUMP b10(v23)
+b9():
+  v25:i32 = CONST 0
+  JUMP b10(v25)
+b10(v27:i32):
+  JUMP b12(v27)
+b11():
+  v29:i32 = CONST 1
+  JUMP b12(v29)
+b12(v31:i32):
+  RETURN (v31)
+`,
+  0,
+  { optimizations: noneBut({ "inline": true }) },
+);
+
+golden(
+  "a caller of two functions that call each other inlines neither",
+  `${EVEN_AND_ODD}
+   (func (param i32) (result i32) (i32.xor (call $even (local.get 0)) (call $odd (local.get 0))))`,
+  `
+func 2 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+b0(v1:i32):
+  v2:i32 = CALL f0(v1) sig0
+  v3:i32 = CALL f1(v1) sig0
+  v4:i32 = XOR v2 v3
+  RETURN (v4)
+`,
+  2,
+  { optimizations: noneBut({ "inline": true }) },
+);
+
+golden(
+  "a function above 160 bytes and a small one that call each other are not inlined",
+  `(func $even (param i32) (result i32)
+     ${"nop ".repeat(160)} (call $odd (call $odd (local.get 0))))
+   (func $odd (param i32) (result i32) ${"nop ".repeat(30)} (call $even (local.get 0)))`,
+  `
+func 0 (i32) -> (i32)
+sig 0 (i32) -> (i32)
+b0(v1:i32):
+  v2:i32 = CALL f1(v1) sig0
+  v3:i32 = CALL f1(v2) sig0
+  RETURN (v3)
 `,
   0,
   { optimizations: noneBut({ "inline": true }) },

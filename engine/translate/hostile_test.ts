@@ -46,7 +46,7 @@ function moduleOf(locals: number, code: readonly number[]): Uint8Array {
 }
 
 function translate(bytes: Uint8Array): IrFunction {
-  const valid = validateModule(decodeModule(bytes), featureSet(), { bodies: false });
+  const valid = validateModule(decodeModule(bytes), featureSet());
   const f = new IrFunction();
   new FunctionTranslator().translate(moduleEnv(valid, { optimizations: noneBut({ "inline": true }) }), 0, f);
   return f;

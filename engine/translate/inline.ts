@@ -6,9 +6,9 @@
  * callee's byte offsets and name the call as their inline site, so stack traces do not change.
  *
  * Policy: small callees without loops and with few calls, and callees with a single call site; constant arguments raise
- * the size limit; a small recursive function is inlined into itself, one level deep; a call followed by `unreachable`
- * stays a call; growth is bounded per function. Each inlined body is visited as every body is (function.ts), so no
- * unvalidated code is emitted.
+ * the size limit; small recursive functions are inlined into themselves, and into each other if two call each other,
+ * three levels deep; a call followed by `unreachable` stays a call; growth is bounded per function. Each inlined body
+ * is visited as every body is (valid_body.ts).
  */
 import type { Translation } from "./translation.ts";
 import { BODY } from "../wasm/body_flags.ts";
@@ -22,8 +22,12 @@ const CONSTANT_BONUS = 40;
 const WRAPPER_BYTES = 24;
 /** Size limit for callees with a single call site. */
 const SINGLE_SITE_BYTES = 400;
-/** Size limit for recursive functions, into themselves. */
+/** Size limit for recursive functions, into themselves and each other. */
 const RECURSIVE_BYTES = 160;
+/** The flags of functions that are inlined into themselves and each other alone. */
+const RECURSIVE = BODY.SELF_CALL | BODY.MUTUAL_CALL;
+/** Nesting of recursive functions: calls dominate the cost of such a function, and each level saves some. */
+const RECURSION_DEPTH = 3;
 /** Limit on declared locals: a short body can declare thousands, each with a cost at every call site. */
 const MAX_LOCALS = 40;
 /** Nesting of inlined bodies. */
@@ -52,6 +56,14 @@ function precedesUnreachable(t: Translation): boolean {
   return at + 1 < bytes.length && bytes[at + 1] === UNREACHABLE_BYTE;
 }
 
+/** Whether a call of `funcIndex` in the current body leads back to that body, through small functions alone. */
+function isRecursion(t: Translation, funcIndex: number): boolean {
+  if (t.funcIndex === funcIndex) return true;
+  const { summaries: { flags }, importedFuncCount } = t.env;
+  // Two functions of different pairs are taken for one pair, which costs some code.
+  return (flags[funcIndex - importedFuncCount] & flags[t.funcIndex - importedFuncCount] & BODY.MUTUAL_CALL) !== 0;
+}
+
 /** Decides if the current call, of function `funcIndex` defined in this module, is inlined. */
 export function shouldInline(t: Translation, funcIndex: number): boolean {
   const { env } = t;
@@ -61,9 +73,10 @@ export function shouldInline(t: Translation, funcIndex: number): boolean {
   const bytes = summaries.bytes[defined];
   const flags = summaries.flags[defined];
   if ((flags & BODY.EXCEPTIONS) !== 0 || t.inlineDepth >= MAX_DEPTH) return false;
-  const recursive = (flags & BODY.SELF_CALL) !== 0;
-  // One level deep: that halves the number of calls, which dominate the cost of such a function.
-  if (recursive ? t.inlineDepth > 0 || t.funcIndex !== funcIndex : t.chain.includes(funcIndex)) return false;
+  const recursive = isRecursion(t, funcIndex);
+  if (recursive ? t.inlineDepth >= RECURSION_DEPTH : (flags & RECURSIVE) !== 0 || t.chain.includes(funcIndex)) {
+    return false;
+  }
   if (t.inlineBudget < 0) { // the first call of the function itself
     t.inlineBudget = growthBudget(summaries.bytes[t.funcIndex - importedFuncCount]);
   }

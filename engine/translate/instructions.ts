@@ -1,5 +1,5 @@
 /**
- * The translation of a body's instructions, as a visitor of the body (validate/visitor.ts): tracks the SSA value of
+ * The translation of a body's instructions, as a visitor of the body (body_visitor.ts): tracks the SSA value of
  * every operand and local, and appends instructions through a Builder (ir/builder.ts). In: the visitor's calls, of
  * valid instructions in order. Out: an IrFunction.
  *
@@ -15,9 +15,9 @@
 import type { IrFunction } from "../ir/function.ts";
 import { OP, type OpName } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { FUEL_PRICE_OF_IF } from "./fuel_prices.ts";
+import { FRAME } from "./body_visitor.ts";
+import { IF_ROW } from "./fuel_prices.ts";
 import { TRAP } from "../base/traps.ts";
-import { FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import type { OpcodeRow } from "../wasm/opcode_row.ts";
 import { OPCODES } from "../wasm/opcodes.ts";
@@ -26,6 +26,8 @@ import { translateArray } from "./arrays.ts";
 import { translateAtomic } from "./atomics.ts";
 import { translateCall, translateCallIndirect, translateCallRef } from "./calls.ts";
 import { translateCast } from "./casts.ts";
+import { translateContinuation } from "./continuations.ts";
+import { translateDescriptor } from "./descriptors.ts";
 import {
   beginActivation,
   branch,
@@ -41,7 +43,7 @@ import {
 } from "./control.ts";
 import { enterCatch, enterTry, translateRethrow, translateThrow, translateThrowRef } from "./exceptions.ts";
 import { canonicalize } from "./deterministic.ts";
-import { addPrice, closeRegion, meterInstruction } from "./fuel.ts";
+import { addPrice, closeRegion, meterInstruction, priceOf } from "./fuel.ts";
 import { translateLoad, translateMemory, translateStore } from "./memory.ts";
 import { notCompiled } from "./failures.ts";
 import { type ModuleFacts, NAN_CODE, paramCount } from "./module_facts.ts";
@@ -97,6 +99,8 @@ const WIDE = 36;
 const THROW = 37;
 const THROW_REF = 38;
 const RETHROW = 39;
+const CONTINUATION = 40;
+const DESCRIPTOR = 41;
 
 const NAMED_CASES: Readonly<Record<string, number>> = {
   "local.get": LOCAL_GET,
@@ -132,11 +136,13 @@ const NAMED_CASES: Readonly<Record<string, number>> = {
 
 const TOPICS: readonly (readonly [topic: number, names: RegExp])[] = [
   [ARRAY, /^array\./],
+  [DESCRIPTOR, /_desc(_|$)/],
   [CAST, /^(ref\.(test|cast)|br_on_cast)/],
   [OBJECT, /^(struct\.|ref\.(i31|eq)$|i31\.|any\.convert|extern\.convert)/],
   [REFERENCE, /^(ref\.(null|is_null|func|as_non_null)$|br_on_n)/],
   [TABLE, /^(table\.|elem\.drop$)/],
   [MEMORY, /^(memory\.(size|grow|copy|fill|init)$|data\.drop$)/],
+  [CONTINUATION, /^(cont\.|suspend$|resume|switch$)/],
   [WIDE, /^i64\.((add|sub)128|mul_wide_[su])$/],
 ];
 
@@ -330,6 +336,12 @@ export abstract class InstructionTranslator extends Translation {
       case WIDE:
         translateWide(this, id);
         return;
+      case CONTINUATION:
+        translateContinuation(this, id, imm);
+        return;
+      case DESCRIPTOR:
+        translateDescriptor(this, id, imm);
+        return;
       case THROW:
         translateThrow(this, imm.index);
         return;
@@ -347,7 +359,7 @@ export abstract class InstructionTranslator extends Translation {
   enter(kind: number, params: number, results: number, imm: Immediates, at: number): void {
     this.b.pos = at;
     if (this.metered) {
-      if (kind === FRAME.IF) addPrice(this, FUEL_PRICE_OF_IF);
+      if (kind === FRAME.IF) addPrice(this, priceOf(this, IF_ROW));
       if (kind === FRAME.IF || kind === FRAME.LOOP) closeRegion(this);
     }
     if (kind === FRAME.LOOP) enterLoop(this, params, results, at);
@@ -378,8 +390,6 @@ export abstract class InstructionTranslator extends Translation {
     this.b.pos = at;
     endFrame(this, delegate);
   }
-
-  finish(): void {}
 
   /** Resets `f` and the translator for defined function `definedIndex` of `env`. */
   prepare(env: ModuleFacts, definedIndex: number, f: IrFunction): void {

@@ -19,8 +19,8 @@
 import type { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
-import { FRAME } from "../validate/visitor.ts";
-import { BodyReader } from "./body_reader.ts";
+import { BodyReader } from "../wasm/body_reader.ts";
+import { FRAME } from "./body_visitor.ts";
 import { branch } from "./control.ts";
 import { loopsTooLarge } from "./failures.ts";
 import { ACTION, ACTION_OF, KIND_OF } from "./frame_actions.ts";
@@ -86,7 +86,7 @@ class LoopReplay {
     this.#state = state;
     t.openBody(definedIndex);
     const { bytes, base } = t.reader;
-    this.#reader.reset(bytes, 0, base);
+    this.#reader.reset(bytes, 0, bytes.length, base);
     this.#left = Math.max(MIN_LIMIT, bytes.length * LIMIT_PER_BYTE);
   }
 

@@ -7,10 +7,9 @@
  */
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
-import { FRAME } from "../validate/visitor.ts";
 import type { Immediates } from "../wasm/immediates.ts";
 import { tyOf } from "../wasm/ir_types.ts";
-import { BodyVisitor } from "./body_visitor.ts";
+import { BodyVisitor, FRAME } from "./body_visitor.ts";
 import { IS_CAST } from "./frame_actions.ts";
 import type { InstructionTranslator } from "./instructions.ts";
 import { wordAt } from "./vector_constants.ts";
@@ -170,8 +169,6 @@ export class LoopFinder extends BodyVisitor {
     if (this.#open.length > 0) this.#open.pop();
     this.#t.end(at, delegate);
   }
-
-  finish(): void {}
 
   /** Notes the state at the loop. Its `params` topmost operands are its parameters, which iterations change. */
   #noteState(params: number): void {

@@ -15,7 +15,7 @@
 import { doubled } from "../base/columns.ts";
 import { isBelow } from "../base/numbers.ts";
 import { idOf, OPCODES } from "../wasm/opcodes.ts";
-import type { BodyReader } from "./body_reader.ts";
+import type { BodyReader } from "../wasm/body_reader.ts";
 import { MAX_INSTRUCTIONS } from "./frames.ts";
 
 /** Implementation limit on the locals of all loops together: each becomes an IR instruction. */
@@ -29,6 +29,7 @@ const ASSIGN = 4;
 const BRANCH = 5;
 const SWITCH = 6;
 const CATCHES = 7;
+const HANDLERS = 8;
 
 /** Action of the scan by row. */
 const ACTION: Uint8Array = new Uint8Array(OPCODES.length);
@@ -38,6 +39,7 @@ for (const row of OPCODES) {
   if (immediates.includes("labels")) ACTION[id] = SWITCH;
   if (immediates.includes("blocktype")) ACTION[id] = OPEN;
   if (immediates.includes("catches")) ACTION[id] = CATCHES;
+  if (immediates.includes("handlers")) ACTION[id] = HANDLERS;
 }
 ACTION[idOf("loop")] = LOOP;
 ACTION[idOf("end")] = CLOSE;
@@ -118,6 +120,9 @@ export class LoopScan {
         case CATCHES:
           for (const clause of imm.catches) this.#target(depth, clause.label);
           this.#openFrame(depth++, -1);
+          break;
+        case HANDLERS:
+          for (const { label } of imm.handlers) if (label >= 0) this.#target(depth, label);
           break;
       }
     }

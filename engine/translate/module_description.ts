@@ -7,7 +7,7 @@
 import { type f64, unsigned } from "../base/numbers.ts";
 import type { Signature } from "../ir/types.ts";
 import type { BodyFacts, ConstValue, ModuleFacts, ObjectType, TableFacts, TranslationChoices } from "./module_facts.ts";
-import type { ValidBodies } from "./valid_body.ts";
+import type { CastTypes, ValidBodies } from "./valid_body.ts";
 
 /** Reads words in order. */
 export class DescriptionReader {
@@ -63,6 +63,7 @@ export function readModuleFacts(r: DescriptionReader): ModuleFacts {
     unchecked: r.flag(),
     interruptible: r.flag(),
     fuel: r.flag(),
+    fuelPrices: r.bytes(),
     deterministic: r.flag(),
     nans: r.word(),
     isLogged: r.flag(),
@@ -76,6 +77,7 @@ export function readModuleFacts(r: DescriptionReader): ModuleFacts {
     stringsOffset: r.word(),
     signatures: readSignatures(r),
     typeSignature: r.words(),
+    ownSignature: r.words(),
     funcSignature: r.words(),
     tagSignature: r.words(),
     builtinSignature: r.words(),
@@ -157,6 +159,7 @@ function readObjectType(r: DescriptionReader): ObjectType {
     storage: r.words(),
     offsets: r.words(),
     regions: r.words(),
+    descriptor: r.word(),
   };
 }
 
@@ -192,5 +195,7 @@ function readSoleFunctions(r: DescriptionReader): Map<number, number> {
 
 /** Reads the places of the bodies in `bytes`, and the casts in them. */
 export function readBodies(r: DescriptionReader, bytes: Uint8Array): ValidBodies {
-  return { bytes, start: r.words(), castAt: r.words(), castHeap: r.words(), castIsNullable: r.bytes() };
+  const start = r.words();
+  const casts: CastTypes = { at: r.words(), heap: r.words(), isNullable: r.bytes() };
+  return { bytes, start, casts };
 }

@@ -15,15 +15,16 @@ import { Statistics } from "../base/statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, TABLE } from "../abi/context_layout.ts";
 import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
+import { pricesOf } from "../wasm/late_fuel_groups.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
-import { HEAP, I64, isGuardable, pageBytes } from "../wasm/types.ts";
+import { HEAP, heapOf, I64, isGuardable, isRef, pageBytes } from "../wasm/types.ts";
 import { constValue } from "./const_value.ts";
-import { countedFunctions } from "./counted_functions.ts";
+import { BODY_ANALYSIS } from "./late_body_analysis.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import { type ConstValue, GLOBAL, type ModuleFacts, NAN_CODE, type TableFacts } from "./module_facts.ts";
 import { type ModuleInterface, moduleInterface } from "./module_interface.ts";
 import { objectTypes } from "./object_types.ts";
-import { type Summaries, summarize } from "./summaries.ts";
+import type { Summaries } from "./summaries.ts";
 import { tableFacts } from "./table_facts.ts";
 
 export interface EnvOptions extends Partial<CodeSettings> {
@@ -51,7 +52,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const shape = moduleInterface(valid);
   const { layout } = shape;
   const classes = new AliasClasses();
-  const summaries = options.summaries ?? summarize(valid);
+  const summaries = options.summaries ?? BODY_ANALYSIS.get().summarize(valid);
   const memories = placeMemories(valid, layout, classes);
   const globals = placeGlobals(valid, layout, classes);
   const facts = options.optimizations["immutable-table"]
@@ -65,7 +66,7 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const objects = objectTypes(valid, () => classes.take());
   const stringClass = classes.take();
   const { optimizations } = options;
-  const { explicitBounds, interruptible, fuel, deterministic, stack } = codeSettings(options);
+  const { explicitBounds, interruptible, fuel, fuelPrices, deterministic, stack } = codeSettings(options);
   return {
     ...shape,
     valid,
@@ -73,9 +74,10 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     unchecked: options.unchecked ?? false,
     interruptible,
     fuel,
+    fuelPrices: pricesOf(fuelPrices),
     deterministic,
     nans: NAN_CODE[options.nanCode ?? (deterministic ? "canonical" : "any")],
-    counted: deterministic ? countedFunctions(valid, stack) : new Uint8Array(0),
+    counted: deterministic ? BODY_ANALYSIS.get().countedFunctions(valid, stack) : new Uint8Array(0),
     isLogged: stack === "logged",
     allPositions: options.allPositions ?? false,
     choices: {
@@ -98,6 +100,10 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     importedTagCount: valid.importedTagCount,
     funcTypeIndices: valid.funcTypeIndices,
     ...describeTypes(valid),
+    ownSignature: Int32Array.from(valid.types, ({ composite }) => {
+      const own = composite.kind === "cont" ? lastParameter(valid, composite.func) : -1;
+      return own < 0 ? -1 : shape.typeSignature[own];
+    }),
     bodyOffset: Int32Array.from(valid.funcs, ({ body }) => body.offset),
     ...placeHints(valid),
     depthRegion,
@@ -115,6 +121,13 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
     stringRegion: region(REGION.POINTER, stringClass),
     stringContextRegion: region(REGION.CONTEXT, stringClass),
   };
+}
+
+/** The heap type of the last parameter of function type `index`; −1 if that is no reference to a type. */
+function lastParameter({ types }: ValidModule, index: number): number {
+  const { composite } = types[index];
+  const last = composite.kind === "func" ? composite.params.at(-1) : undefined;
+  return last !== undefined && isRef(last) ? Math.max(-1, heapOf(last)) : -1;
 }
 
 function describeTypes({ types, canonicalIds }: ValidModule) {

@@ -50,6 +50,8 @@ export interface ObjectType {
   readonly storage: Int32Array;
   readonly offsets: Int32Array;
   readonly regions: Int32Array;
+  /** Offset of the reference to the descriptor; 0 if objects of this type have none. */
+  readonly descriptor: number;
 }
 
 /** Properties of the bodies, by defined function. */
@@ -86,6 +88,8 @@ export interface ModuleFacts {
   readonly unchecked: boolean;
   readonly interruptible: boolean;
   readonly fuel: boolean;
+  /** By opcode row: its price plus 1, or 0 for the default; empty if all have the default. */
+  readonly fuelPrices: Uint8Array;
   readonly deterministic: boolean;
   /** One of NAN_CODE. */
   readonly nans: number;
@@ -102,9 +106,13 @@ export interface ModuleFacts {
   readonly sharedLengthsOffset: number;
   readonly stringsOffset: number;
 
-  /** Signatures by id; ids by type index (−1 for other types), function, tag and builtin number. */
+  /**
+   * Signatures by id; ids by type index (−1 for objects), function, tag and builtin number. By type index of a
+   * continuation whose last parameter is a continuation: the signature of that one, else −1.
+   */
   readonly signatures: readonly Signature[];
   readonly typeSignature: Int32Array;
+  readonly ownSignature: Int32Array;
   readonly funcSignature: Int32Array;
   readonly tagSignature: Int32Array;
   readonly builtinSignature: Int32Array;

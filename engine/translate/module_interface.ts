@@ -15,7 +15,9 @@ export interface ModuleInterface {
   readonly layout: ContextLayout;
   /** Signatures by id. */
   readonly signatures: readonly Signature[];
-  /** Signature id by type index, −1 for types that are not functions. */
+  /**
+   * Signature id by type index, that of the function type for continuations; −1 for types that are neither.
+   */
   readonly typeSignature: Int32Array;
   /** Signature id by function index, imports included. */
   readonly funcSignature: Int32Array;
@@ -67,7 +69,8 @@ export function moduleInterface(valid: ValidModule): ModuleInterface {
   layout.knownTables = [];
   const table = new SignatureTable();
   const typeSignature = Int32Array.from(valid.types, ({ composite }) => {
-    return composite.kind === "func" ? table.ofType(composite) : -1;
+    const type = composite.kind === "cont" ? valid.types[composite.func].composite : composite;
+    return type.kind === "func" ? table.ofType(type) : -1;
   });
   const funcSignature = Int32Array.from(valid.funcTypeIndices, (index) => typeSignature[index]);
   return {

@@ -9,14 +9,16 @@
 import { layoutFields } from "../abi/gc_layout.ts";
 import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { canonicalType, supertypeId } from "../wasm/subtype.ts";
+import { canonicalType, fieldsBeforeDescriptor, supertypeId } from "../wasm/subtype.ts";
 import { byteSize, type CompositeType } from "../wasm/types.ts";
 import type { ObjectType } from "./module_facts.ts";
 
 /** Accesses of null at smaller offsets fault: the first page is not mapped. */
 const FIRST_PAGE = 4096;
 
-/** Computes the rows by type index; undefined for function types. `take` allocates alias classes. */
+/**
+ * Computes the rows by type index; undefined for types of functions and continuations. `take` allocates alias classes.
+ */
 export function objectTypes(valid: ValidModule, take: () => number): (ObjectType | undefined)[] {
   const classes = new Map<string, number>();
   const classOf = (id: number, field: number) => {
@@ -32,7 +34,7 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
   };
   return valid.types.map(({ composite }, index) => {
     const id = valid.canonicalIds[index];
-    if (composite.kind === "func") return undefined;
+    if (composite.kind === "func" || composite.kind === "cont") return undefined;
     if (composite.kind === "array") {
       const { storage, mutable } = composite.field;
       return {
@@ -41,10 +43,12 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
         storage: Int32Array.of(storage),
         offsets: Int32Array.of(0),
         regions: Int32Array.of(region(REGION.POINTER, mutable ? classOf(id, 0) : CLASS_CONSTANT)),
+        descriptor: 0,
       };
     }
     const { fields } = composite;
-    const { offsets, bytes } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
+    const sizes = fields.map(({ storage }) => byteSize(storage));
+    const { offsets, descriptor, bytes } = layoutFields(sizes, fieldsBeforeDescriptor(id));
     const regions = Int32Array.from(fields, ({ mutable }, field) => {
       const kind = offsets[field] < FIRST_PAGE ? REGION.STRUCT : REGION.POINTER;
       return region(kind, mutable ? classOf(id, field) : CLASS_CONSTANT);
@@ -55,6 +59,7 @@ export function objectTypes(valid: ValidModule, take: () => number): (ObjectType
       storage: Int32Array.from(fields, ({ storage }) => storage),
       offsets: Int32Array.from(offsets),
       regions,
+      descriptor,
     };
   });
 }

@@ -56,7 +56,7 @@ export function isZeroValue(t: Translation, value: number): boolean {
 }
 
 /** A new structure of type `index`: its header is written, its fields are zero. */
-function allocateStruct(t: Translation, index: number, type: ObjectType): number {
+export function allocateStruct(t: Translation, index: number, type: ObjectType): number {
   const { b, env } = t;
   const id = b.emit(OP.LOAD32_U, I64, 0, 0, CONSTANT_CONTEXT, env.typeIdsOffset + index * 4);
   const object = b.emit(OP.GC_ALLOC, REF, b.i64(type.bytes, 0), 0, 0, 0);
@@ -64,18 +64,19 @@ function allocateStruct(t: Translation, index: number, type: ObjectType): number
   return object;
 }
 
-function structNew(t: Translation, imm: Immediates): void {
+/** A new structure of type `index` with the values on the stack as its fields. */
+export function structOfFields(t: Translation, index: number): number {
   const { b, env, stack } = t;
-  const type = env.objectTypes[imm.index]!;
+  const type = env.objectTypes[index]!;
   const count = type.storage.length;
-  const object = allocateStruct(t, imm.index, type);
+  const object = allocateStruct(t, index, type);
   t.sp -= count;
   for (let k = 0; k < count; k++) {
     const value = stack[t.sp + k];
     if (isZeroValue(t, value)) continue;
     b.emit(storeOp(type.storage[k]), NONE, object, value, type.regions[k], type.offsets[k]);
   }
-  t.push(object);
+  return object;
 }
 
 /** The null check of a field beyond the first page. */
@@ -148,7 +149,7 @@ export function translateObject(t: Translation, id: number, imm: Immediates): vo
       structSet(t, imm);
       break;
     case STRUCT_NEW:
-      structNew(t, imm);
+      t.push(structOfFields(t, imm.index));
       break;
     case STRUCT_NEW_DEFAULT:
       t.reserve(1);

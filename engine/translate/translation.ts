@@ -11,7 +11,7 @@ import { IrFunction } from "../ir/function.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { CatchClause } from "../wasm/immediates.ts";
-import { BodyReader } from "./body_reader.ts";
+import { BodyReader } from "../wasm/body_reader.ts";
 import { BodyVisitor } from "./body_visitor.ts";
 import { CastState } from "./cast_state.ts";
 import { Frames } from "./frames.ts";

@@ -14,6 +14,7 @@ import {
   valTypeName,
 } from "../wasm/types.ts";
 import type { Rule } from "./control.ts";
+import { newRef } from "./exact_types.ts";
 import { MAX_FIXED_ELEMENTS } from "./limits.ts";
 import { arrayTypeAt, checkData, elemAt, structTypeAt } from "./lookups.ts";
 import type { Walker } from "./walker.ts";
@@ -38,20 +39,43 @@ function checkPacking(walker: Walker, field: FieldType, extends_: boolean, what:
   }
 }
 
-function structNew(walker: Walker): void {
-  const index = walker.imm.index;
-  const fields = structTypeAt(walker, index).fields;
+/** Pushes a reference to a new object of type `index`. */
+export function pushNew(walker: Walker, index: number): void {
+  walker.push(newRef(walker.valid, index));
+}
+
+/** The fields of type `index`, whose objects are made without a descriptor. */
+function plainFields(walker: Walker, index: number): readonly FieldType[] {
+  const { fields } = structTypeAt(walker, index);
+  if (walker.valid.types[index].descriptor !== undefined) {
+    walker.fail(`type with descriptor requires descriptor allocation: type ${index}`);
+  }
+  return fields;
+}
+
+/** Pops the values of the fields of a new object. */
+export function popFields(walker: Walker, fields: readonly FieldType[]): void {
   const height = walker.top;
   for (let i = fields.length - 1; i >= 0; i--) {
     if (!walker.tryPop(unpacked(fields[i]))) walker.mismatch(fields.map(unpacked), height);
   }
-  walker.push(refType(false, index));
+}
+
+function structNew(walker: Walker): void {
+  const index = walker.imm.index;
+  popFields(walker, plainFields(walker, index));
+  pushNew(walker, index);
+}
+
+/** Requires default values of all fields. */
+export function checkDefaults(walker: Walker, fields: readonly FieldType[]): void {
+  fields.forEach((field, i) => checkDefault(walker, field, `field ${i}`));
 }
 
 function structNewDefault(walker: Walker): void {
   const index = walker.imm.index;
-  structTypeAt(walker, index).fields.forEach((field, i) => checkDefault(walker, field, `field ${i}`));
-  walker.push(refType(false, index));
+  checkDefaults(walker, plainFields(walker, index));
+  pushNew(walker, index);
 }
 
 function fieldAt(walker: Walker): FieldType {
@@ -86,13 +110,13 @@ function mutableElementAt(walker: Walker): FieldType {
 
 function arrayNew(walker: Walker): void {
   walker.pop2(unpacked(elementAt(walker)), I32);
-  walker.push(refType(false, walker.imm.index));
+  pushNew(walker, walker.imm.index);
 }
 
 function arrayNewDefault(walker: Walker): void {
   checkDefault(walker, elementAt(walker), "element");
   walker.pop(I32);
-  walker.push(refType(false, walker.imm.index));
+  pushNew(walker, walker.imm.index);
 }
 
 function arrayNewFixed(walker: Walker): void {
@@ -105,7 +129,7 @@ function arrayNewFixed(walker: Walker): void {
   for (let i = 0; i < count && !(walker.top === walker.base && walker.isDead()); i++) {
     if (!walker.tryPop(type)) walker.mismatch(new Array<ValType>(count).fill(type), height);
   }
-  walker.push(refType(false, index));
+  pushNew(walker, index);
 }
 
 function checkNumericElement(walker: Walker, field: FieldType): void {
@@ -127,13 +151,13 @@ function arrayNewData(walker: Walker): void {
   checkNumericElement(walker, elementAt(walker));
   checkData(walker, walker.imm.index2);
   walker.pop2(I32, I32);
-  walker.push(refType(false, walker.imm.index));
+  pushNew(walker, walker.imm.index);
 }
 
 function arrayNewElem(walker: Walker): void {
   checkElemSegment(walker, elementAt(walker));
   walker.pop2(I32, I32);
-  walker.push(refType(false, walker.imm.index));
+  pushNew(walker, walker.imm.index);
 }
 
 function arrayGet(walker: Walker, extends_: boolean): void {

@@ -1,18 +1,16 @@
 /**
  * Validation of function bodies: valid, invalid and malformed instruction sequences with their messages and offsets,
- * the calls of visitors, and bodies of extreme size.
+ * the types of the operands of casts, and bodies of extreme size.
  */
 import assert from "node:assert/strict";
 import { InvalidError, MalformedError } from "../base/errors.ts";
 import { featureSet } from "../settings/features.ts";
-import type { Immediates } from "../wasm/immediates.ts";
 import type { Module } from "../wasm/module.ts";
-import { OPCODES } from "../wasm/opcodes.ts";
 import { EXTERNREF, FUNCREF, HEAP, I32, I64, refType, type ValType } from "../wasm/types.ts";
 import { validateBody } from "./code.ts";
 import { validateModule } from "./module.ts";
+import type { CastOperands } from "./walker.ts";
 import { body, type Code, expr, funcType, limits, plain, sampleModule } from "../../tests/support/sample_module.ts";
-import type { CodeVisitor } from "./visitor.ts";
 
 /**
  * The module around every body below: type 0 [] -> [], type 1 [i32] -> [i32], type 2 [] -> [i64 i32], 3 a struct
@@ -449,95 +447,20 @@ Deno.test("a data segment needs the data count section in the binary format", ()
   assert.throws(() => validateModule(module, featureSet()), /^InvalidError: unknown data segment 0/);
 });
 
-/** Records the visitor's calls. */
-class Recorder implements CodeVisitor {
-  readonly log: string[] = [];
-  begin(funcIndex: number, params: number, results: number, locals: readonly ValType[]): void {
-    this.log.push(`begin ${funcIndex} ${params} ${results} ${locals.length}`);
-  }
-  instruction(id: number, imm: Immediates, at: number): void {
-    this.log.push(`${OPCODES[id].mnemonic} ${imm.index} @${at - 0x1000}`);
-  }
-  enter(kind: number, params: number, results: number, _imm: Immediates, at: number): void {
-    this.log.push(`enter ${kind} ${params} ${results} @${at - 0x1000}`);
-  }
-  otherwise(at: number): void {
-    this.log.push(`else @${at - 0x1000}`);
-  }
-  handler(tag: number, at: number): void {
-    this.log.push(`handler ${tag} @${at - 0x1000}`);
-  }
-  end(at: number, delegate: number): void {
-    this.log.push(`end ${delegate} @${at - 0x1000}`);
-  }
-  finish(): void {
-    this.log.push("finish");
-  }
-}
-
-Deno.test("a visitor is called for every instruction in order", () => {
+Deno.test("the static types of the operands of casts are recorded in order", () => {
+  const any = 0x6e, i31 = 0x6c, none = 0x71;
   const code: Code = [
-    ...["local.get", 0, "if", 1 + 0x3f, "nop", "else", "unreachable", "br", 0, "end"], // 0x40: empty block type
-    ...["try", 0x40, "catch", 0, "drop", "catch_all", "end", "try", 0x40, "delegate", 0],
-    ...["loop", 0x40, "end", "local.get", 1, "call", 1],
+    ...["local.get", 0, "ref.i31", "ref.test", any, "drop"],
+    ...["ref.null", none, "ref.cast(null)", i31, "drop"],
+    ...["ref.null", any, "br_on_cast", 1, 0, any, i31, "drop", "unreachable", "ref.test(null)", any, "drop"],
   ];
-  const valid = validateModule(moduleOf(code, [I32], [[3, i64]]), featureSet(), { bodies: false });
-  const recorder = new Recorder();
-  validateBody(valid, 2, recorder);
-  const index = (line: string) => line.replace(/^(nop|unreachable|drop) \d+/, "$1");
-  assert.deepEqual(recorder.log.map(index), [
-    "begin 2 2 1 5",
-    "local.get 0 @3",
-    "enter 2 0 0 @5",
-    "nop @7",
-    "else @8",
-    "unreachable @9",
-    "br 0 @10",
-    "end -1 @12",
-    "enter 4 0 0 @13",
-    "handler 0 @15",
-    "drop @17",
-    "handler -1 @18",
-    "end -1 @19",
-    "enter 4 0 0 @20",
-    "end 0 @22",
-    "enter 1 0 0 @24",
-    "end -1 @26",
-    "local.get 1 @27",
-    "call 1 @29",
-    "end -1 @31",
-    "finish",
-  ]);
-});
-
-Deno.test("a visitor is not called for an invalid instruction", () => {
-  const valid = validateModule(moduleOf(["nop", "i32.eqz"]), featureSet(), { bodies: false });
-  const recorder = new Recorder();
-  assert.throws(() => validateBody(valid, 2, recorder), InvalidError);
-  assert.deepEqual(recorder.log.length, 2);
-});
-
-Deno.test("validateBody can be called from within a callback, also when it fails", () => {
-  const valid = validateModule(moduleOf(["local.get", 0, "call", 1, "drop"]), featureSet(), { bodies: false });
-  const outer = new Recorder();
-  const inner = new Recorder();
-  const inline = outer.instruction.bind(outer);
-  outer.instruction = (id, imm, at) => {
-    inline(id, imm, at);
-    if (OPCODES[id].mnemonic !== "call") return;
-    validateBody(valid, 1, inner);
-    validateBody(valid, 2, inner);
-    assert.equal(imm.index, 1);
-  };
-  validateBody(valid, 2, outer);
-  assert.deepEqual(outer.log, ["begin 2 2 0 2", "local.get 0 @1", "call 1 @3", "drop 1 @5", "end -1 @6", "finish"]);
-  assert.deepEqual(inner.log.slice(0, 4), ["begin 1 1 1 1", "local.get 0 @1", "end -1 @3", "finish"]);
-  assert.deepEqual(inner.log.slice(4), outer.log);
-  outer.instruction = () => {
-    throw new Error("stop");
-  };
-  assert.throws(() => validateBody(valid, 2, outer), /stop/);
-  validateBody(valid, 2, null);
+  const valid = validateModule(moduleOf(code, [refType(true, HEAP.i31)]), featureSet(), { bodies: false });
+  const casts: CastOperands = { at: [], heap: [], isNullable: [] };
+  validateBody(valid, 2, casts);
+  const { offset } = valid.funcs[2].body;
+  assert.deepEqual(casts.at.map((at) => at - offset), [5, 11, 25]);
+  assert.deepEqual(casts.heap.slice(0, 2), [HEAP.i31, HEAP.none]);
+  assert.deepEqual(casts.isNullable.slice(0, 2), [0, 1]);
 });
 
 Deno.test("a million nested blocks, ended and not ended", () => {

@@ -11,7 +11,7 @@ import { F32, F64, I32, I64, V128, type ValType } from "../wasm/types.ts";
 import { featureNumber } from "./gate.ts";
 
 /** Bits of {@linkcode CHECKS}: immediates of a simple row that need more than decoding. */
-export const CHECK = { MEMARG: 1, LANE: 2, LANES: 4, MEMORY: 8, TABLE: 16, ATOMIC: 32 } as const;
+export const CHECK = { MEMARG: 1, LANE: 2, LANES: 4, MEMORY: 8, TABLE: 16, ATOMIC: 32, ORDERING: 64 } as const;
 
 /** Bits of {@linkcode ADDRESSES}: which of operands 1 to 3 (from the top) and the result have the address type. */
 export const ADDRESS = { TOP: 1, SECOND: 2, THIRD: 4, RESULT: 8 } as const;
@@ -56,6 +56,8 @@ function checkBits(row: OpcodeRow): number {
   if (row.params === undefined) return bits;
   for (const kind of row.immediates) {
     if (kind === "memarg") bits |= IS_ATOMIC[row.id] === 1 ? CHECK.MEMARG | CHECK.ATOMIC : CHECK.MEMARG;
+    if (kind === "atomicarg" || kind === "rmwarg") bits |= CHECK.MEMARG | CHECK.ATOMIC | CHECK.ORDERING;
+    if (kind === "ordering") bits |= CHECK.ORDERING;
     if (kind === "lane" && LANE_LIMIT[row.id] !== 0) bits |= CHECK.LANE;
     if (kind === "lanes") bits |= CHECK.LANES;
     if (kind === "memory") bits |= CHECK.MEMORY;

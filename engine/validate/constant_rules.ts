@@ -21,6 +21,7 @@ const CONSTANT: readonly (readonly [FeatureName | "mvp", readonly Mnemonic[]])[]
   ["extended-const-expressions", ["i32.add", "i32.sub", "i32.mul", "i64.add", "i64.sub", "i64.mul"]],
   ["gc", ["ref.i31", "struct.new", "struct.new_default", "array.new", "array.new_default", "array.new_fixed"]],
   ["gc", ["any.convert_extern", "extern.convert_any"]],
+  ["custom-descriptors", ["struct.new_desc", "struct.new_default_desc"]],
 ];
 
 const END = idOf("end");

@@ -7,6 +7,7 @@ import { BytesView, type Expr } from "../wasm/module.ts";
 import { CONSTANT, ConstantReader, shortConstantEnd, soleFunction } from "../wasm/constant_reader.ts";
 import { matchesIn } from "../wasm/subtype.ts";
 import { F32, F64, heapOf, I32, I64, refType, V128, type ValType, valTypeName } from "../wasm/types.ts";
+import { funcRef } from "./exact_types.ts";
 import { FEATURE, featureOfType } from "./gate.ts";
 import { CONSTANT_RULES } from "./late_rules.ts";
 import type { ValidModule } from "./valid_module.ts";
@@ -66,7 +67,7 @@ function typeOf(valid: ValidModule, reader: ConstantReader, visibleGlobals: numb
       gate.use(FEATURE["reference-types"], at, "ref.func");
       if (index >= valid.funcTypes.length) return undefined;
       valid.declaredFuncs[index] = 1;
-      return refType(false, valid.funcTypeIndices[index]);
+      return funcRef(valid, index);
     case CONSTANT.GLOBAL_GET: {
       // Reading a global of the module itself needs a feature.
       const type = valid.globalTypes[index];
@@ -111,7 +112,7 @@ function isKnownConstant(valid: ValidModule, expr: Expr, type: ValType, visibleG
 function isFunction(valid: ValidModule, expr: Expr, type: ValType): boolean {
   const index = soleFunction(expr);
   if (index < 0 || index >= valid.funcTypes.length) return false;
-  if (!matchesIn(valid.canonicalIds, refType(false, valid.funcTypeIndices[index]), type)) return false;
+  if (!matchesIn(valid.canonicalIds, funcRef(valid, index), type)) return false;
   valid.gate.use(FEATURE["reference-types"], expr.offset, "ref.func");
   valid.declaredFuncs[index] = 1;
   return true;

@@ -13,7 +13,10 @@ import { KIND, NO_TYPES, type Walker } from "./walker.ts";
 const CAUGHT: ValType = refType(false, HEAP.exn);
 
 function throwTag(walker: Walker): void {
-  walker.popAll(tagAt(walker, walker.imm.index).params);
+  const { index } = walker.imm;
+  const { params, results } = tagAt(walker, index);
+  if (results.length > 0) walker.fail(`type mismatch: tag ${index} has results, so it is no exception`);
+  walker.popAll(params);
   walker.markDead();
 }
 

@@ -8,7 +8,8 @@
  */
 import { UnsupportedError } from "../base/errors.ts";
 import { ALL_FEATURE_ROWS, type FeatureName, type FeatureSet } from "../settings/features.ts";
-import { EXNREF, EXTERNREF, FUNCREF, HEAP, heapOf, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
+import { isExact } from "../wasm/exact_heap.ts";
+import { exactHeapOf, EXNREF, EXTERNREF, FUNCREF, HEAP, isNullable, isRef, V128, type ValType } from "../wasm/types.ts";
 
 /** Number of each feature: its index in ALL_FEATURE_ROWS plus 1; 0 means WebAssembly 1.0. */
 export const FEATURE: Readonly<Record<FeatureName, number>> = Object.fromEntries(
@@ -41,6 +42,11 @@ export class FeatureGate {
     return offset < this.firstUse[feature];
   }
 
+  /** Whether the feature is switched on. */
+  allows(feature: number): boolean {
+    return this.#on[ALL_FEATURE_ROWS[feature - 1].name];
+  }
+
   /** Whether there has been no use. */
   isUnused(feature: number): boolean {
     return this.firstUse[feature] === UNUSED;
@@ -63,6 +69,8 @@ const TYPED_REFERENCES = FEATURE["typed-function-references"];
 const EXCEPTIONS = FEATURE["exception-handling"];
 const GC = FEATURE["gc"];
 const SIMD = FEATURE["simd"];
+const STACK_SWITCHING = FEATURE["stack-switching"];
+const DESCRIPTORS = FEATURE["custom-descriptors"];
 
 /**
  * Number of the feature that introduced value type `type`. Concrete types count as function references: other kinds
@@ -72,9 +80,11 @@ export function featureOfType(type: ValType): number {
   if (!isRef(type)) return type === V128 ? SIMD : 0;
   if (type === FUNCREF || type === EXTERNREF) return REFERENCE_TYPES;
   if (type === EXNREF) return EXCEPTIONS;
-  const heap = heapOf(type);
+  const heap = exactHeapOf(type);
+  if (isExact(heap)) return DESCRIPTORS;
   if (heap >= 0) return TYPED_REFERENCES;
   if (heap === HEAP.exn || heap === HEAP.noexn) return EXCEPTIONS;
+  if (heap === HEAP.cont || heap === HEAP.nocont) return STACK_SWITCHING;
   const isOld = heap === HEAP.func || heap === HEAP.extern;
   return isOld && !isNullable(type) ? TYPED_REFERENCES : GC;
 }

@@ -16,13 +16,16 @@ export function annotateKnownValid(module: Module, features: FeatureSet): ValidM
   const { types, imports } = module;
   const gate = new FeatureGate(features);
   const funcs: number[] = [];
+  const exactImports = new Set<number>();
   const tags: number[] = [];
   const tableTypes: TableType[] = [];
   const memoryTypes: MemoryType[] = [];
   const globalTypes: GlobalType[] = [];
   for (const { desc } of imports) {
-    if (desc.kind === "func") funcs.push(desc.typeIndex);
-    else if (desc.kind === "table") tableTypes.push(desc.type);
+    if (desc.kind === "func") {
+      if (desc.exact === true) exactImports.add(funcs.length);
+      funcs.push(desc.typeIndex);
+    } else if (desc.kind === "table") tableTypes.push(desc.type);
     else if (desc.kind === "memory") memoryTypes.push(desc.type);
     else if (desc.kind === "global") globalTypes.push(desc.type);
     else tags.push(desc.type.typeIndex);
@@ -42,6 +45,7 @@ export function annotateKnownValid(module: Module, features: FeatureSet): ValidM
   const annotated: AnnotatedModule = {
     ...module,
     ...imported,
+    exactImports,
     tableTypes,
     memoryTypes,
     globalTypes,

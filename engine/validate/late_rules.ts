@@ -16,8 +16,15 @@ export const CONSTANT_RULES: LateModule<typeof import("./constant_rules.ts")> = 
   () => import("./constant_rules.ts"),
 );
 
+/** The rules of types with descriptors. */
+export const CLAUSE_RULES: LateModule<typeof import("./clauses.ts")> = new LateModule(
+  new URL(`./clauses.${SUFFIX}`, import.meta.url),
+  () => import("./clauses.ts"),
+);
+
 /** Must be called before modules are validated where modules cannot be loaded synchronously. */
 export async function prepareRules(): Promise<void> {
   await BODY_RULES.prepare();
   await CONSTANT_RULES.prepare();
+  await CLAUSE_RULES.prepare();
 }

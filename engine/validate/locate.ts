@@ -61,13 +61,18 @@ function skipEntry(reader: ByteReader, id: number): void {
   }
 }
 
+/** Bits of the flags byte of limits after which more follows; the others only qualify the limits. */
+const HAS_MAX = 1;
+const HAS_PAGE_SIZE = 8;
+
 function skipLimits(reader: ByteReader): void {
-  const hasMax = (reader.u8() & 1) !== 0;
+  const flags = reader.u8();
   reader.u64();
-  if (hasMax) reader.u64();
+  if ((flags & HAS_MAX) !== 0) reader.u64();
+  if ((flags & HAS_PAGE_SIZE) !== 0) reader.u32();
 }
 
-const { REC, SUB, SUB_FINAL, FUNC, STRUCT } = TYPE_FORM;
+const { REC, SUB, SUB_FINAL, DESCRIBES, DESCRIPTOR, FUNC, STRUCT, CONT } = TYPE_FORM;
 
 /** Types are counted through recursive groups. */
 function typeOffset(reader: ByteReader, index: number): number {
@@ -93,11 +98,20 @@ function skipSubType(reader: ByteReader): void {
     reader.pos++;
     for (let left = reader.u32(); left > 0; left--) reader.u32();
   }
+  for (const clause of [DESCRIBES, DESCRIPTOR]) {
+    if (!isForm(reader, clause)) continue;
+    reader.pos++;
+    reader.u32();
+  }
   const form = reader.u8();
   if (form === FUNC) {
     for (let lists = 2; lists > 0; lists--) {
       for (let left = reader.u32(); left > 0; left--) readValType(reader);
     }
+    return;
+  }
+  if (form === CONT) {
+    reader.s33();
     return;
   }
   for (let left = form === STRUCT ? reader.u32() : 1; left > 0; left--) {

@@ -1,6 +1,6 @@
 /**
  * Module → ValidModule (specification, 3.5): the rules of every section, in the order of the sections, then the
- * function bodies (code.ts), unless the caller validates them while translating.
+ * function bodies (code.ts), unless the caller validates them otherwise.
  *
  * Establishes the brand of ValidModule: its holder need not check anything again. Errors are InvalidError or
  * UnsupportedError (a disabled feature), and MalformedError for a malformed body, each with the offset of its cause.
@@ -37,6 +37,7 @@ import type { AnnotatedModule, ValidateOptions, ValidModule } from "./valid_modu
 interface Spaces {
   funcTypeIndices: number[];
   funcTypes: FuncType[];
+  exactImports: Set<number>;
   tableTypes: TableType[];
   memoryTypes: MemoryType[];
   globalTypes: GlobalType[];
@@ -52,6 +53,7 @@ export function validateModule(module: Module, features: FeatureSet, options: Va
   const spaces: Spaces = {
     funcTypeIndices: [],
     funcTypes: [],
+    exactImports: new Set(),
     tableTypes: [],
     memoryTypes: [],
     globalTypes: [],
@@ -84,11 +86,18 @@ export function validateModule(module: Module, features: FeatureSet, options: Va
   validateStart(declarations, valid);
   validateElems(declarations, valid);
   validateDatas(declarations, valid);
-  if (options.bodies !== false) {
-    const { validateBody } = BODY_RULES.get();
-    for (let i = 0; i < module.funcs.length; i++) validateBody(valid, valid.importedFuncCount + i, null);
-  }
+  if (options.bodies !== false) validateAllBodies(valid);
   return valid;
+}
+
+/** Validates the bodies of `valid`. Throws as {@linkcode validateModule} does. */
+export function validateAllBodies(valid: ValidModule): void {
+  for (let k = 0; k < valid.funcs.length; k++) validateDefined(valid, k);
+}
+
+/** Validates the body of defined function `index`. */
+export function validateDefined(valid: ValidModule, index: number): void {
+  BODY_RULES.get().validateBody(valid, valid.importedFuncCount + index);
 }
 
 function countImports(spaces: Spaces) {
@@ -105,6 +114,10 @@ function declareImport(declarations: Declarations, spaces: Spaces, { desc, offse
   declarations.locate = () => offset;
   switch (desc.kind) {
     case "func":
+      if (desc.exact === true) {
+        useFeature(declarations, FEATURE["custom-descriptors"], "an imported function of an exact type");
+        spaces.exactImports.add(spaces.funcTypes.length);
+      }
       declareFunc(declarations, spaces, desc.typeIndex);
       break;
     case "table":
@@ -184,7 +197,12 @@ function declareGlobal(declarations: Declarations, spaces: Spaces, type: GlobalT
 function declareTag(declarations: Declarations, spaces: Spaces, typeIndex: number): void {
   useFeature(declarations, FEATURE["exception-handling"], "a tag");
   const type = funcTypeOf(declarations, typeIndex);
-  if (type.results.length > 0) invalid(declarations, `non-empty tag result type: type ${typeIndex}`);
+  if (type.results.length > 0) {
+    if (!declarations.gate.allows(FEATURE["stack-switching"])) {
+      invalid(declarations, `non-empty tag result type: type ${typeIndex}, which needs the feature stack-switching`);
+    }
+    useFeature(declarations, FEATURE["stack-switching"], "a tag with results");
+  }
   spaces.tagTypes.push(type);
   spaces.tagTypeIndices.push(typeIndex);
 }

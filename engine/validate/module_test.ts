@@ -215,9 +215,13 @@ const INVALID: readonly [string, Partial<Module>, string][] = [
   [
     "a subtype that does not match",
     { types: [open(struct(I32)), open(struct(F32), 0)] },
-    "sub type 1 does not match supertype 0",
+    "sub type 1 does not match super type 0",
   ],
-  ["a subtype of another kind", { types: [open(struct()), open(nothing, 0)] }, "sub type 1 does not match supertype 0"],
+  [
+    "a subtype of another kind",
+    { types: [open(struct()), open(nothing, 0)] },
+    "sub type 1 does not match super type 0",
+  ],
   [
     "too many parameters",
     { types: [plain(funcType(new Array(MAX_PARAMS + 1).fill(I32)))] },

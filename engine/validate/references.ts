@@ -5,6 +5,7 @@
 import type { SpecialMnemonic } from "../wasm/opcodes.ts";
 import { closeHeapType, REF_BOTTOM, topHeap } from "../wasm/subtype.ts";
 import {
+  exactHeapOf,
   EXTERNREF,
   HEAP,
   heapOf,
@@ -17,9 +18,12 @@ import {
   valTypeName,
 } from "../wasm/types.ts";
 import type { Rule } from "./control.ts";
+import { funcRef } from "./exact_types.ts";
+import { FEATURE } from "./gate.ts";
 import { funcAt } from "./lookups.ts";
 import type { Walker } from "./walker.ts";
 
+const DESCRIPTORS = FEATURE["custom-descriptors"];
 const ANYREF = refType(true, HEAP.any);
 const EQREF = refType(true, HEAP.eq);
 const I31REF = refType(true, HEAP.i31);
@@ -39,10 +43,10 @@ function refIsNull(walker: Walker): void {
 function refFunc(walker: Walker): void {
   const index = walker.imm.index;
   funcAt(walker, index);
-  const { declaredFuncs, funcTypeIndices } = walker.valid;
+  const { declaredFuncs } = walker.valid;
   if (walker.funcIndex < 0) declaredFuncs[index] = 1;
   else if (declaredFuncs[index] === 0) walker.fail(`undeclared function reference ${index}`);
-  walker.push(refType(false, funcTypeIndices[index]));
+  walker.push(funcRef(walker.valid, index));
 }
 
 function refEq(walker: Walker): void {
@@ -51,7 +55,7 @@ function refEq(walker: Walker): void {
 }
 
 function nonNull(type: ValType): ValType {
-  return refType(false, heapOf(type));
+  return refType(false, exactHeapOf(type));
 }
 
 function branchOnNull(walker: Walker): void {
@@ -83,7 +87,7 @@ function repeatOperands(walker: Walker, types: readonly ValType[]): void {
 
 function branchOnNonNull(walker: Walker): void {
   const types = walker.labelTypes(walker.frameOf(walker.imm.index));
-  walker.pop(refType(true, heapOf(carriedRef(walker, types))));
+  walker.pop(refType(true, exactHeapOf(carriedRef(walker, types))));
   repeatOperands(walker, types);
 }
 
@@ -92,16 +96,26 @@ function topRef(walker: Walker, heap: HeapType): ValType {
   return refType(true, topHeap(closeHeapType(heap, walker.ids)));
 }
 
-function castTarget(walker: Walker): ValType {
+/** Continuations have no type at run time. */
+function checkCastable(walker: Walker, type: ValType): void {
+  if (topHeap(closeHeapType(heapOf(type), walker.ids)) !== HEAP.cont) return;
+  walker.fail(`invalid cast to ${valTypeName(type)}: the type of a continuation cannot be tested`);
+}
+
+/** The target type of a type test or cast; pops its operand, whose type is in the immediates afterwards. */
+export function castTarget(walker: Walker): ValType {
   const { heap, nullable } = walker.imm;
   const type = refType(nullable, heap);
   walker.useType(type);
-  const { imm, stack } = walker;
+  checkCastable(walker, type);
+  const { stack, casts } = walker;
   const found = walker.top > walker.base ? stack[walker.top - 1] : REF_BOTTOM;
   walker.pop(topRef(walker, heap));
-  // The type of the operand, for visitors.
-  imm.heap2 = heapOf(found);
-  imm.nullable2 = isNullable(found);
+  if (casts !== null) {
+    casts.at.push(walker.at);
+    casts.heap.push(exactHeapOf(found));
+    casts.isNullable.push(Number(isNullable(found)));
+  }
   return type;
 }
 
@@ -114,19 +128,28 @@ function refCast(walker: Walker): void {
   walker.push(castTarget(walker));
 }
 
+/** A cast to a type that is no subtype must stay in one hierarchy, which custom descriptors allow. */
+function checkHierarchy(walker: Walker, source: ValType, target: ValType): void {
+  const { gate } = walker.valid;
+  if (gate.allows(DESCRIPTORS) && topRef(walker, heapOf(source)) === topRef(walker, heapOf(target))) {
+    gate.use(DESCRIPTORS, walker.at, "a cast to a type that is no subtype");
+    return;
+  }
+  walker.fail(`type mismatch: cast from ${valTypeName(source)} to ${valTypeName(target)} can never succeed`);
+}
+
 /**
  * br_on_cast branches with the target type and falls through with the rest of the source type; br_on_cast_fail is the
  * reverse.
  */
-function branchOnCast(walker: Walker, isFail: boolean): void {
+export function branchOnCast(walker: Walker, isFail: boolean): void {
   const { imm } = walker;
   const source = refType(imm.nullable, imm.heap);
   const target = refType(imm.nullable2, imm.heap2);
   walker.useType(source);
   walker.useType(target);
-  if (!walker.matches(target, source)) {
-    walker.fail(`type mismatch: cast from ${valTypeName(source)} to ${valTypeName(target)} can never succeed`);
-  }
+  checkCastable(walker, target);
+  if (!walker.matches(target, source)) checkHierarchy(walker, source, target);
   const rest = isNullable(target) ? nonNull(source) : source;
   const types = walker.labelTypes(walker.frameOf(imm.index));
   const expected = carriedRef(walker, types);

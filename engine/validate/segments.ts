@@ -5,6 +5,7 @@ import type { ElementSegment } from "../wasm/module.ts";
 import { matchesIn } from "../wasm/subtype.ts";
 import { FUNCREF, HEAP, refType, valTypeName } from "../wasm/types.ts";
 import { validateConstExpr } from "./constants.ts";
+import { funcRef } from "./exact_types.ts";
 import { FEATURE } from "./gate.ts";
 import { sectionOffset } from "./locate.ts";
 import { SECTION } from "../wasm/section_ids.ts";
@@ -53,8 +54,7 @@ function validateElements(declarations: Declarations, valid: ValidModule, { type
     if (index >= valid.funcTypes.length) invalid(declarations, `unknown function ${index}`);
     valid.declaredFuncs[index] = 1;
     if (takesAnyFunc) continue;
-    const own = refType(false, valid.funcTypeIndices[index]);
-    if (!matchesIn(valid.canonicalIds, own, type)) {
+    if (!matchesIn(valid.canonicalIds, funcRef(valid, index), type)) {
       invalid(declarations, `type mismatch: function ${index} is not an element of type ${valTypeName(type)}`);
     }
   }

@@ -5,11 +5,15 @@
  *
  * Specification, 3.4: memory accesses 3.4.9 ff., vector lanes 3.4.8.
  */
-import { LANE_LIMIT, NATURAL_ALIGN } from "../wasm/opcodes.ts";
+import { ORDERING } from "../wasm/immediates.ts";
+import { LANE_LIMIT, NATURAL_ALIGN, OPCODES } from "../wasm/opcodes.ts";
 import { I32, I64, type ValType } from "../wasm/types.ts";
 import { ADDRESS, ADDRESSES, CHECK, CHECKS, OPERANDS, RESULT, SECOND, THIRD, TOP } from "./columns.ts";
+import { FEATURE } from "./gate.ts";
 import { memoryAt, tableAt } from "./lookups.ts";
 import type { Walker } from "./walker.ts";
+
+const ORDERINGS = FEATURE["acquire-release-atomics"];
 
 /** Applies the rule of the walker's current instruction, whose row is simple. */
 export function applySimple(walker: Walker): void {
@@ -39,6 +43,7 @@ function checkImmediates(walker: Walker): ValType {
   const { id, imm } = walker;
   const checks = CHECKS[id];
   let address: ValType = I32;
+  if ((checks & CHECK.ORDERING) !== 0) checkOrdering(walker);
   if ((checks & CHECK.MEMARG) !== 0) {
     address = memoryAt(walker, imm.memory).limits.address;
     checkAlignment(walker, (checks & CHECK.ATOMIC) !== 0);
@@ -58,6 +63,13 @@ function checkImmediates(walker: Walker): ValType {
     }
   }
   return address;
+}
+
+/** An ordering that the binary format of the threads proposal lacks is a use of the feature. */
+function checkOrdering(walker: Walker): void {
+  const { id, at, imm: { ordering }, valid: { gate } } = walker;
+  const isOld = ordering === ((CHECKS[id] & CHECK.MEMARG) !== 0 ? ORDERING.ABSENT : ORDERING.SEQUENTIAL);
+  if (!isOld && gate.isFirst(ORDERINGS, at)) gate.use(ORDERINGS, at, `${OPCODES[id].mnemonic} with an ordering`);
 }
 
 function checkAlignment(walker: Walker, isAtomic: boolean): void {

@@ -1,12 +1,14 @@
 /**
  * The rules of all special rows, by row id: one function each, grouped by topic in control.ts, exceptions.ts,
- * storage.ts, references.ts, aggregates.ts and wide.ts. A special row without a rule does not type-check; a rule for a
- * row that is not special is a Bug at load.
+ * storage.ts, references.ts, aggregates.ts, wide.ts, continuations.ts and descriptors.ts. A special row without a rule
+ * does not type-check; a rule for a row that is not special is a Bug at load.
  */
 import { Bug } from "../base/errors.ts";
 import { IS_SIMPLE, OPCODES, rowByMnemonic, type SpecialMnemonic } from "../wasm/opcodes.ts";
 import { AGGREGATE_RULES } from "./aggregates.ts";
+import { CONTINUATION_RULES } from "./continuations.ts";
 import { CONTROL_RULES, type Rule } from "./control.ts";
+import { DESCRIPTOR_RULES } from "./descriptors.ts";
 import { EXCEPTION_RULES } from "./exceptions.ts";
 import { REFERENCE_RULES } from "./references.ts";
 import { STORAGE_RULES } from "./storage.ts";
@@ -19,6 +21,8 @@ const RULES = {
   ...REFERENCE_RULES,
   ...AGGREGATE_RULES,
   ...WIDE_RULES,
+  ...CONTINUATION_RULES,
+  ...DESCRIPTOR_RULES,
 } as const satisfies Record<SpecialMnemonic, Rule>;
 
 function notSpecial(): never {

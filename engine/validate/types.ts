@@ -31,6 +31,7 @@ import {
   MAX_TABLE_SIZE_32,
   MAX_TABLE_SIZE_64,
 } from "./limits.ts";
+import { CLAUSE_RULES } from "./late_rules.ts";
 import { entryOffset } from "./locate.ts";
 import { SECTION } from "../wasm/section_ids.ts";
 
@@ -47,6 +48,11 @@ export function invalid(declarations: Declarations, message: string): never {
   throw new InvalidError(message, { offset: declarations.locate() });
 }
 
+/** The same if there is a fault. */
+function refuse(declarations: Declarations, fault: string | undefined): void {
+  if (fault !== undefined) invalid(declarations, fault);
+}
+
 /** Records the use of feature `feature` by the current declaration. */
 export function useFeature(declarations: Declarations, feature: number, what: string): void {
   const { gate } = declarations;
@@ -60,9 +66,14 @@ export function validateTypes(declarations: Declarations): Int32Array {
   for (const { start, count } of module.recGroups) {
     for (let index = start; index < start + count; index++) {
       declarations.locate = () => offsetOf(index);
-      const { final, supertypes, composite } = module.types[index];
+      const type = module.types[index];
+      const { final, supertypes, composite } = type;
       if (count > 1) useFeature(declarations, FEATURE.gc, "a recursive group of types");
       if (!final || supertypes.length > 0) useFeature(declarations, FEATURE.gc, "a declared subtype");
+      if (type.describes !== undefined || type.descriptor !== undefined) {
+        useFeature(declarations, FEATURE["custom-descriptors"], "a type with a descriptor or a described type");
+        refuse(declarations, CLAUSE_RULES.get().clauseFault(module.types, index, start, start + count));
+      }
       validateComposite(declarations, composite, start + count);
     }
   }
@@ -95,6 +106,13 @@ function validateComposite(declarations: Declarations, type: CompositeType, visi
       useFeature(declarations, FEATURE.gc, "an array type");
       validateValType(declarations, type.field.storage, visible);
       break;
+    case "cont":
+      useFeature(declarations, FEATURE["stack-switching"], "a continuation type");
+      if (type.func >= visible) invalid(declarations, `unknown type ${type.func}`);
+      if (declarations.module.types[type.func].composite.kind !== "func") {
+        invalid(declarations, `non-function type ${type.func}`);
+      }
+      break;
   }
 }
 
@@ -117,8 +135,15 @@ export function validateValType(
 
 function validateSupertype(declarations: Declarations, ids: Int32Array, index: number, above: number): void {
   if (declarations.module.types[above].final) invalid(declarations, `sub type ${index} has final supertype ${above}`);
-  const matches = matchesCompositeType(canonicalType(ids[index]).composite, canonicalType(ids[above]).composite);
-  if (!matches) invalid(declarations, `sub type ${index} does not match supertype ${above}`);
+  const type = canonicalType(ids[index]), superType = canonicalType(ids[above]);
+  const matches = matchesCompositeType(type.composite, superType.composite) &&
+    (type.describes === undefined) === (superType.describes === undefined) &&
+    (type.descriptor !== undefined || superType.descriptor === undefined);
+  if (!matches) invalid(declarations, `sub type ${index} does not match super type ${above}`);
+  if (superType.describes !== undefined || superType.descriptor !== undefined) {
+    const own = declarations.module.types[index];
+    refuse(declarations, CLAUSE_RULES.get().superClauseFault(type, superType, own, above));
+  }
 }
 
 /** Checks limits against `limit`, the end of the address space. */

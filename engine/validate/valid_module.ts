@@ -3,8 +3,8 @@
  * by index over imports and definitions, canonical type ids, required features.
  *
  * The brand is created only by validateModule (module.ts), and by annotateKnownValid (known_valid.ts) for modules
- * accepted before. With `bodies: false` everything but the function bodies is valid, and each body is validated by the
- * validateBody that translates it.
+ * accepted before. With `bodies: false` everything but the function bodies is valid; the bodies are validated before
+ * any is translated (compile/compile.ts), or by the baseline tier as it compiles them.
  */
 import type { FeatureName } from "../settings/features.ts";
 import type { BranchHints } from "../wasm/branch_hints.ts";
@@ -25,6 +25,8 @@ export interface AnnotatedModule extends Module {
   /** Type of every function, imports first, and its type index. */
   readonly funcTypes: readonly FuncType[];
   readonly funcTypeIndices: Int32Array;
+  /** The imported functions of exact types: a reference to another import may be to a function of a subtype. */
+  readonly exactImports: ReadonlySet<number>;
   /** Types of every table, memory and global, imports first. */
   readonly tableTypes: readonly TableType[];
   readonly memoryTypes: readonly MemoryType[];

@@ -15,7 +15,7 @@ import type { Immediates } from "../wasm/immediates.ts";
 import type { RawBytes } from "../wasm/module.ts";
 import { idOf, keywordOf } from "../wasm/opcodes.ts";
 import { HEAP_BOTTOM, matchesIn, REF_BOTTOM } from "../wasm/subtype.ts";
-import { BOTTOM, heapOf, isRef, type ValType, valTypeName } from "../wasm/types.ts";
+import { BOTTOM, heapOf, type HeapType, isRef, type ValType, valTypeName } from "../wasm/types.ts";
 import { featureOfType } from "./gate.ts";
 import type { ValidModule } from "./valid_module.ts";
 
@@ -41,6 +41,15 @@ const OPERAND_SLACK = 16;
 
 /** A walker that grew beyond this many operands or frames does not return to the pool. */
 const POOLED_CAPACITY = 1 << 16;
+
+/** The static types of the operands of ref.test and ref.cast, in the order of the instructions. */
+export interface CastOperands {
+  /** Absolute offsets of the instructions. */
+  readonly at: number[];
+  readonly heap: HeapType[];
+  /** 1 for a type that includes null. */
+  readonly isNullable: number[];
+}
 
 export class Walker {
   valid!: ValidModule;
@@ -83,6 +92,9 @@ export class Walker {
   inits: Int32Array = new Int32Array(16);
   initCount = 0;
 
+  /** Records the types of the operands of casts, if they are asked for. */
+  casts: CastOperands | null = null;
+
   /** Positions the walker at an expression, or at a function body, which begins with local declarations. */
   begin(valid: ValidModule, code: RawBytes, funcIndex: number): void {
     this.valid = valid;
@@ -101,6 +113,7 @@ export class Walker {
       this.initCount =
         0;
     this.tracksInit = false;
+    this.casts = null;
   }
 
   /** Opens the outermost frame; the reader is at the first instruction. */

@@ -38,6 +38,7 @@ export const REASON = {
   CALL_SITE: "a call without its entry in the table of call sites",
   ARGUMENT: "an i32 argument or result that may have bits above the lowest 32",
   BULK: "a copy or fill whose range is not proven",
+  CONTINUATION: "an instruction of stack switching, for whose values the verifier has no rules",
   TRAP_SITE: "a call of a trap without its entry in the table of traps",
   SWITCH: "an index of a jump table without a proven bound",
   INSTRUCTION: "an instruction that functions must not contain",

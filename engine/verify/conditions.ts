@@ -51,7 +51,6 @@ export function assume(a: Analysis, condition: number): boolean {
   a.isImpossible = false;
   refine(a, condition);
   if (a.isImpossible || (a.flags === FLAGS.EXACT_SUM && condition === CONDITION.BELOW)) return false;
-  if (a.flags === FLAGS.TESTED) return condition !== CONDITION.EQUAL || !isOddUnder(a);
   return a.flags !== FLAGS.COMPARED || !(isEmpty(a, LEFT) || isEmpty(a, RIGHT));
 }
 
@@ -151,13 +150,24 @@ function leastOf({ facts }: Analysis, name: number): number {
   return least;
 }
 
-/** The low bits of a reference are zero, or not; or a number is odd. */
+/** The low bits of a reference are zero, or not; or a number is odd, or zero because it is not odd. */
 function assumeTested(a: Analysis, condition: number): void {
   const { facts } = a;
   const isBit = facts.isConstant(RIGHT) && facts.low[RIGHT] === 1;
   if (facts.isNumber(LEFT) && isBit && condition === CONDITION.EQUAL + 1) return noteOdd(a);
+  if (condition === CONDITION.EQUAL && isOddUnder(a)) {
+    a.isImpossible = true;
+    return;
+  }
+  if (condition === CONDITION.EQUAL && isZeroIfEven(facts)) return facts.boundAbove(LEFT, 0);
   if ((condition & ~1) !== CONDITION.EQUAL || facts.kind[LEFT] !== VALUE.REFERENCE) return;
   noteTag(a, facts.name[LEFT], facts.low[RIGHT], 0, condition === CONDITION.EQUAL);
+}
+
+/** Whether the number at LEFT, whose lowest bit is among the tested ones, is zero unless it is odd. */
+function isZeroIfEven(facts: Facts): boolean {
+  const isLowBit = facts.isConstant(RIGHT) && facts.low[RIGHT] % 2 === 1;
+  return isLowBit && facts.isNumber(LEFT) && (numberFacts(facts, LEFT) & NUMBER_FACTS.ZERO_OR_ODD) !== 0;
 }
 
 /** The number at LEFT is odd, and so are all that have its name. */
@@ -266,19 +276,38 @@ function assumeInArray(a: Analysis, x: number, name: number, room: number): void
 /** The test with the outcome 1 at location `l` has succeeded. */
 function noteOutcome(a: Analysis, l: number): void {
   const { subject, testedHeap, orNull } = a.facts;
-  if (orNull[l] === 1) noteHeap(a, subject[l], testedHeap[l]);
-  else noteType(a, subject[l], testedHeap[l]);
+  if (orNull[l] !== 1) return noteType(a, subject[l], testedHeap[l]);
+  noteHeap(a, subject[l], testedHeap[l]);
+  if (testedHeap[l] === bottomOf(testedHeap[l])) noteZero(a, subject[l]);
+}
+
+/** Numbers with this name are zero. */
+function noteZero({ facts }: Analysis, name: number): void {
+  for (let l = 0; l < facts.count; l++) {
+    if (facts.name[l] === name && facts.delta[l] === 0 && facts.isNumber(l)) return facts.boundAbove(l, 0);
+  }
 }
 
 /** Register `to` becomes the outcome of a test for null, or for its opposite; false: that was not tested. */
 function testedNull(a: Analysis, condition: number, to: number): boolean {
   const { facts } = a;
   const isNullTest = a.flags === FLAGS.COMPARED && a.flagsSize === 8 && (condition & ~1) === CONDITION.EQUAL &&
-    facts.kind[LEFT] === VALUE.REFERENCE && facts.name[LEFT] !== 0 && facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
+    facts.name[LEFT] !== 0 && facts.isConstant(RIGHT) && facts.low[RIGHT] === 0;
   if (!isNullTest) return false;
-  const isNull = condition === CONDITION.EQUAL, own = facts.heap[LEFT];
+  const isNull = condition === CONDITION.EQUAL;
+  if (facts.kind[LEFT] !== VALUE.REFERENCE) return isNull && testedNumber(a, to);
+  const own = facts.heap[LEFT];
   setOutcome(a, to, facts.name[LEFT], isNull ? bottomOf(own) : own, isNull);
   return true;
+}
+
+/** The same for a number that is a reference to an integer, or null; false: it is another number. */
+function testedNumber(a: Analysis, to: number): boolean {
+  const { facts } = a;
+  const isReference = facts.isNumber(LEFT) && facts.delta[LEFT] === 0 && facts.high[LEFT] <= MAX32 &&
+    facts.low[LEFT] !== facts.high[LEFT] && (numberFacts(facts, LEFT) & NUMBER_FACTS.ZERO_OR_ODD) !== 0;
+  if (isReference) setOutcome(a, to, facts.name[LEFT], HEAP.none, true);
+  return isReference;
 }
 
 /** Register `to` becomes 1 if the reference named `name` is of heap type `heap`, or null with `orNull`. */

@@ -11,7 +11,7 @@
  * After a call the registers that the callee does not write keep their values. Bases of objects that may move are
  * forgotten, wherever they are.
  */
-import { BUILTIN_ROWS } from "../abi/builtins.ts";
+import { BUILTIN_ROWS, type BuiltinRow } from "../abi/builtins.ts";
 import { RECORD } from "../abi/context_layout.ts";
 import { STUB } from "../codegen/machine_code.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
@@ -288,6 +288,9 @@ export function jumpAway(a: Analysis, map: CodeMap, target: number, own: Types):
   }
   if (!a.machine.popReturn(a)) return fail(a, REASON.CALL_TARGET);
   if (!hasInstanceRegisters(a)) a.fail(REASON.CONTEXT_LOST);
+  const row: BuiltinRow = BUILTIN_ROWS[builtin];
+  // Values pass between computations in the overflow buffer, by the types of tags.
+  if (row.continuations === true) a.fail(REASON.CONTINUATION);
   const { params, results } = BUILTIN_SIGNATURES[builtin];
   checkValues(a, params, undefined, a.machine.parameters);
   if (!areBuiltinReferences(a, BUILTIN_ROWS[builtin].name)) return fail(a, REASON.REFERENCE);

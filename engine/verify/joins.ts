@@ -23,7 +23,15 @@ import {
   limitShift,
   renamedLimit,
 } from "./limits.ts";
-import { EXACT_KINDS, NAMES_ID, NO_CLASS, REFERENCE_FACTS, SHORT_KINDS, VALUE } from "./value_kinds.ts";
+import {
+  EXACT_KINDS,
+  NAMES_ID,
+  NO_CLASS,
+  OUTLIVES_SUBJECT,
+  REFERENCE_FACTS,
+  SHORT_KINDS,
+  VALUE,
+} from "./value_kinds.ts";
 import { type Hint, Inductions } from "./inductions.ts";
 import { elementBytes } from "./references.ts";
 
@@ -51,7 +59,8 @@ export class SavedFacts {
   count: Int32Array = new Int32Array(64);
   /**
    * Name of the block's first location, as a join names it; the other locations follow, then a second name of each
-   * location, then one for the array of which it has an element's address (NAMES_PER_LOCATION).
+   * location, then one for the array of which it has an element's address, or for the object that it is about and to
+   * which no location refers (NAMES_PER_LOCATION).
    */
   nameBase: Int32Array = new Int32Array(64);
   visits: Int32Array = new Int32Array(64);
@@ -184,7 +193,7 @@ export class SavedFacts {
 
   /**
    * Gives every location of block `k` a name of that block: that of the first location with its name. Facts that refer
-   * to a name which no location has are lost.
+   * to a name which no location has are lost, unless they outlive it.
    */
   #rename(k: number): void {
     const { name, delta, kind } = this.#facts;
@@ -216,6 +225,7 @@ export class SavedFacts {
     const { subject, kind } = this.#facts;
     const name = this.#newName(k, subject[l]);
     if (name !== 0) subject[l] = name;
+    else if (OUTLIVES_SUBJECT[kind[l]] !== 0) this.#loseSubject(k, l);
     else if (SHORT_KINDS[kind[l]] !== 0) this.#facts.number(l, 0, kind[l] === VALUE.TYPE_TEST ? 1 : MAX32, 0);
     else this.#facts.forget(l);
   }
@@ -308,12 +318,22 @@ export class SavedFacts {
 
   /**
    * Nothing is known any more of the value that location `l` refers to; on both paths, the entry has one kind. Only its
-   * size stays.
+   * size stays, or that it is about some object.
    */
   #loseReferent(k: number, l: number): boolean {
     const kind = this.#facts.kind[l];
+    if (OUTLIVES_SUBJECT[kind] !== 0) return this.#loseSubject(k, l);
     if (SHORT_KINDS[kind] === 0) return this.#loseKind(k, l);
     this.#facts.number(l, 0, kind === VALUE.TYPE_TEST ? 1 : MAX32, this.#ownName(k, l));
+    return true;
+  }
+
+  /** Location `l` is about an object to which no location refers; returns whether it was about another one. */
+  #loseSubject(k: number, l: number): boolean {
+    const { subject } = this.#facts;
+    const name = this.nameBase[k] + 2 * this.count[k] + l;
+    if (subject[l] === name) return false;
+    subject[l] = name;
     return true;
   }
 
@@ -414,9 +434,11 @@ export class SavedFacts {
     if (EXACT_KINDS[kind] !== 0 && !this.#isSameValue(k, l, facts)) return this.#loseKind(k, l);
     const isNamed = NAMES_ID[kind] !== 0;
     const isSame = isNamed ? this.#isSameName(k, own.subject[l], facts, facts.subject[l]) : own.id[l] === facts.id[l];
-    if (!isSame && !(isNamed && this.#noteReferent(k, l, facts))) return this.#loseReferent(k, l);
+    const isLost = !isSame && !(isNamed && this.#noteReferent(k, l, facts));
+    let changed = isLost && this.#loseReferent(k, l);
+    if (isLost && OUTLIVES_SUBJECT[kind] === 0) return changed;
     if (kind === VALUE.ELEMENT) return this.#joinElement(k, l, facts);
-    let changed = this.#joinBounds(k, l, facts);
+    if (this.#joinBounds(k, l, facts)) changed = true;
     if (this.#joinRoom(k, l, facts)) changed = true;
     return changed;
   }

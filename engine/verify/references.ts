@@ -3,8 +3,8 @@
  * relations and layouts that the rules need. An externref and an anyref have the same representation, and a conversion
  * between them has no code; therefore `extern` is read as `any` everywhere.
  */
-import { layoutFields, OBJECT } from "../abi/gc_layout.ts";
-import { canonicalType, heapMatches, supertypeId } from "../wasm/subtype.ts";
+import { type FieldLayout, layoutFields, OBJECT } from "../abi/gc_layout.ts";
+import { canonicalType, fieldsBeforeDescriptor, heapMatches, supertypeId } from "../wasm/subtype.ts";
 import {
   byteSize,
   type FieldType,
@@ -13,6 +13,7 @@ import {
   type HeapType,
   isNullable,
   isRef,
+  refType,
   type ValType,
 } from "../wasm/types.ts";
 
@@ -63,19 +64,30 @@ export function elementBytes(heap: HeapType): number {
 }
 
 /** Offsets of fields by structure type; layouts are the same for the whole process. */
-const LAYOUTS = new Map<HeapType, ReturnType<typeof layoutFields>>();
+const LAYOUTS = new Map<HeapType, FieldLayout>();
 
-function layoutOf(heap: HeapType, fields: readonly FieldType[]): ReturnType<typeof layoutFields> {
+function layoutOf(heap: HeapType, fields: readonly FieldType[]): FieldLayout {
   let layout = LAYOUTS.get(heap);
-  if (layout === undefined) LAYOUTS.set(heap, layout = layoutFields(fields.map(({ storage }) => byteSize(storage))));
+  if (layout === undefined) {
+    layout = layoutFields(fields.map(({ storage }) => byteSize(storage)), fieldsBeforeDescriptor(heap));
+    LAYOUTS.set(heap, layout);
+  }
   return layout;
 }
 
-/** The field of `size` bytes at offset `at` of structure type `heap`; undefined if there is none. */
+/**
+ * The field of `size` bytes at offset `at` of structure type `heap`, which may be the reference to the descriptor;
+ * undefined if there is none.
+ */
 export function fieldAt(heap: HeapType, at: number, size: number): FieldType | undefined {
-  const composite = heap < 0 ? undefined : canonicalType(heap).composite;
-  if (composite?.kind !== "struct") return undefined;
-  const k = layoutOf(heap, composite.fields).offsets.indexOf(at);
+  if (heap < 0) return undefined;
+  const { composite, descriptor } = canonicalType(heap);
+  if (composite.kind !== "struct") return undefined;
+  const layout = layoutOf(heap, composite.fields);
+  if (descriptor !== undefined && at === layout.descriptor) {
+    return size === 8 ? { storage: refType(false, descriptor), mutable: false } : undefined;
+  }
+  const k = layout.offsets.indexOf(at);
   const field = k < 0 ? undefined : composite.fields[k];
   return field !== undefined && byteSize(field.storage) === size ? field : undefined;
 }

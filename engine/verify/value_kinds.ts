@@ -114,6 +114,8 @@ function flagsOf(property: keyof KindRow): Uint8Array {
 interface KindRow {
   /** It is about another value, whose name is `subject`. */
   readonly namesId?: true;
+  /** It keeps its use where no location has that value: it is about some object. */
+  readonly outlives?: true;
   /** `low`, `high` and `room` are not bounds: a join keeps them only if they are equal. */
   readonly exact?: true;
   /** The value always has 32 bits. */
@@ -129,9 +131,9 @@ const KINDS: Readonly<Partial<Record<KindName, KindRow>>> = {
   ANCESTOR: { namesId: true, exact: true, short: true },
   ARRAY_LENGTH: { namesId: true, short: true, hasLimit: true, isBounded: true },
   CLASS_CELL: { exact: true },
-  DESCRIPTOR: { namesId: true },
-  DESCRIPTOR_OFFSET: { namesId: true },
-  DISPLAY: { namesId: true },
+  DESCRIPTOR: { namesId: true, outlives: true },
+  DESCRIPTOR_OFFSET: { namesId: true, outlives: true },
+  DISPLAY: { namesId: true, outlives: true },
   EXPECTED_TYPE: { short: true },
   FREE_LINK: { namesId: true },
   LENGTH: { hasLimit: true, isBounded: true },
@@ -147,13 +149,15 @@ const KINDS: Readonly<Partial<Record<KindName, KindRow>>> = {
   SIZE_CLASS: { exact: true },
   TAG_BITS: { namesId: true, exact: true, short: true },
   TYPE_FLAG: { namesId: true, exact: true },
-  TYPE_ID: { namesId: true, short: true },
+  TYPE_ID: { namesId: true, outlives: true, short: true },
   TYPE_KIND: { namesId: true, short: true },
   TYPE_TEST: { namesId: true, short: true },
 };
 
 /** By kind of value: 1 if it is about another value, whose name is `subject`. */
 export const NAMES_ID: Uint8Array = flagsOf("namesId");
+/** By kind of value: 1 if it keeps its use where no location has the value that it is about. */
+export const OUTLIVES_SUBJECT: Uint8Array = flagsOf("outlives");
 /** By kind of value: 1 if `low`, `high` and `room` are not bounds. */
 export const EXACT_KINDS: Uint8Array = flagsOf("exact");
 /** By kind of value: 1 if a compare with a length bounds the value. */

@@ -86,6 +86,7 @@ export const X64_FORMS: readonly string[] = [
   "- 1 58-5f POP o 8",
   "- 0f 0b UNDEFINED - 0",
   "-,66 1 90 NOP - 0",
+  "f3 1 90 NOP - 0", // pause
   "-,66 0f 1f/0 NOP m 0",
   // Scalar floating point.
   "vf3 0f 10 VECTOR r,m 4",

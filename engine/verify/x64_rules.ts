@@ -417,7 +417,10 @@ export function compare(a: Analysis): void {
   const reg = code.reg[n], rm = code.rm[n], size = code.size[n];
   const isSwapped = code.operands[n] === OPERANDS.R_M;
   // A compare with zero decides a test.
-  if (!isTest && (code.hasImmediate[n] === 0 || code.immediate[n] !== 0)) takeNumbers(a, Math.max(rm, 0), reg);
+  if (!isTest && (code.hasImmediate[n] === 0 || code.immediate[n] !== 0)) {
+    if (rm >= 0) facts.takeNumber(rm);
+    if (code.hasImmediate[n] === 0) facts.takeNumber(reg);
+  }
   if (rm < 0) load(a, size);
   else if (rm !== RSP) needName(a, rm, 2); // a name would stay while the stack pointer moves
   if (code.hasImmediate[n] === 0 && reg !== RSP) needName(a, reg, 3);

@@ -14,6 +14,7 @@ import {
   DIRECTORY_RIGHTS,
   ERRNO,
   errnoOf,
+  FDFLAG,
   FILETYPE,
   FILETYPE_OF_MODE,
   openFlags,
@@ -64,6 +65,12 @@ export interface WasiOptions {
    * streams: its descriptors 0, 1 and 2 are never open.
    */
   stdio?: readonly [number, number, number] | "none";
+  /**
+   * Descriptors of the process, of sockets that listen: the guest has them from its descriptor 3 on, before its
+   * directories, and accepts connections from them. They do not block, as under wasmtime: programs poll them. They stay
+   * open.
+   */
+  sockets?: readonly number[];
   /** Paths of the host that the guest may read but never change, although its directories contain them. */
   protect?: ProtectedPaths;
   /** Standard input: bytes, text, or an iterable of them, whose parts are taken when the guest reads. */
@@ -124,8 +131,9 @@ export class Wasi {
     };
     this.#state = state;
     this.#poll = new PollFunctions(state);
-    const { args = [], env = [], preopens = [] } = options;
+    const { args = [], env = [], preopens = [], sockets = [] } = options;
     for (const fd of this.#streams(options)) this.#addStream(fd);
+    for (const fd of sockets) this.#addStream(fd, FDFLAG.nonblock);
     this.#addFiles(options.files);
     for (const { host, guest, descriptor } of preopens) this.#addPreopen(host, guest, descriptor);
     const groups = [
@@ -229,12 +237,12 @@ export class Wasi {
     for (const { fd, borrowed } of this.#state.descriptors.removeAll()) if (!borrowed) this.#state.sys("close", fd);
   }
 
-  #addStream(fd: number): void {
+  #addStream(fd: number, flags = 0): void {
     const status = readStatus(this.#state, fd);
     const filetype = status === undefined ? FILETYPE.unknown : FILETYPE_OF_MODE[status.mode >> 12] ?? FILETYPE.unknown;
     const seekable = filetype === FILETYPE.regular_file;
     const rights = seekable ? ALL_RIGHTS : STREAM_RIGHTS;
-    this.#state.descriptors.add({ fd, filetype, flags: 0, rights, inheriting: 0, borrowed: true });
+    this.#state.descriptors.add({ fd, filetype, flags, rights, inheriting: 0, borrowed: true });
   }
 
   #addPreopen(path: string, guest: string, descriptor: number | undefined): void {
@@ -264,6 +272,9 @@ export class Wasi {
   }
 }
 
+/** The largest descriptor of a process. */
+const MAX_FD = 0x7fffffff;
+
 /** The number of standard streams. */
 const STREAMS = 3;
 
@@ -273,6 +284,7 @@ const OPTION_NAMES: Readonly<Record<keyof WasiOptions, true>> = {
   env: true,
   preopens: true,
   stdio: true,
+  sockets: true,
   protect: true,
   stdin: true,
   stdout: true,
@@ -294,12 +306,16 @@ function checkOptions(options: WasiOptions): void {
   requireTexts(args, "The option args");
   if (env !== undefined && !Array.isArray(env)) throw new TypeError("The option env is an array of names with values");
   for (const pair of env ?? []) requireTexts(pair, "An element of the option env");
+  if (options.sockets !== undefined && !Array.isArray(options.sockets)) {
+    throw new TypeError("The option sockets is an array of descriptors");
+  }
+  for (const fd of options.sockets ?? []) wholeNumber(fd, "A descriptor of the option sockets", MAX_FD);
   checkMemoryOptions(options);
   if (stdio === undefined || stdio === "none") return;
   if (!Array.isArray(stdio) || stdio.length !== STREAMS) {
     throw new TypeError('The option stdio is three descriptors, of stdin, stdout and stderr, or "none"');
   }
-  for (const fd of stdio) wholeNumber(fd, "A descriptor of the option stdio", 0x7fffffff);
+  for (const fd of stdio) wholeNumber(fd, "A descriptor of the option stdio", MAX_FD);
 }
 
 /** Refuses standard streams that are given twice, and files that are not a record. */

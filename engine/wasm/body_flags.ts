@@ -4,6 +4,7 @@
 /**
  * Properties of a body: bits of Summaries.flags (summaries.ts). RETURNING_CALL: a call that is not followed by
  * `unreachable`. CAST: a test or cast whose operand has a static type (frame_actions.ts).
+ * MUTUAL_CALL: a call of another small function that calls this one.
  */
 export const BODY = {
   LOOP: 1,
@@ -13,4 +14,5 @@ export const BODY = {
   RETHROW: 16,
   RETURNING_CALL: 32,
   CAST: 64,
+  MUTUAL_CALL: 128,
 } as const;

@@ -42,6 +42,7 @@ Deno.test("CodeReader.next() fills the immediates of every kind", () => {
     ...[0xfb, 0x18, 0x02, 0x09, 0x6e, 0x00],
     ...[0x1f, 0x7f, 0x02, 0x00, 0x05, 0x06, 0x03, 0x07],
     ...[0xfb, 0x08, 0x01, 0x02],
+    ...[0xe4, 0x01, 0x02, 0x02, 0x00, 0x05, 0x06, 0x01, 0x07],
     ...[0xfc, 0x0a, 0x01, 0x02],
     ...[0xfe, 0x03, 0x00],
     0x0b,
@@ -94,6 +95,9 @@ Deno.test("CodeReader.next() fills the immediates of every kind", () => {
   assert.deepEqual(imm.catches, [{ kind: 0, tag: 5, label: 6 }, { kind: 3, tag: -1, label: 7 }]);
   expectNext(code, "array.new_fixed");
   assert.deepEqual([imm.index, imm.index2], [1, 2]);
+  expectNext(code, "resume_throw");
+  assert.deepEqual([imm.index, imm.index2], [1, 2]);
+  assert.deepEqual(imm.handlers, [{ tag: 5, label: 6 }, { tag: 7, label: -1 }]);
   expectNext(code, "memory.copy");
   assert.deepEqual([imm.index, imm.index2], [1, 2]);
   expectNext(code, "atomic.fence");
@@ -145,6 +149,37 @@ Deno.test("CodeReader.next() reads short and long forms alike", () => {
   expectNext(code, "end");
 });
 
+Deno.test("CodeReader reads the ordering of atomic accesses between memory and offset", () => {
+  const code = reader(
+    0xfe,
+    0x10,
+    0x02,
+    5,
+    0xfe,
+    0x10,
+    0x52,
+    3,
+    1,
+    5,
+    0xfe,
+    0x1e,
+    0x12,
+    0x11,
+    6,
+    0xfe,
+    0x1e,
+    0x12,
+    0,
+    7,
+  );
+  const seen = [];
+  while (!code.done) {
+    code.next();
+    seen.push([code.imm.align, code.imm.memory, code.imm.ordering, code.imm.offsetLo]);
+  }
+  assert.deepEqual(seen, [[2, 0, -1, 5], [2, 3, 1, 5], [2, 0, 1, 6], [2, 0, 0, 7]]);
+});
+
 Deno.test("CodeReader keeps large indices unsigned and large labels out of range", () => {
   const most = [0xff, 0xff, 0xff, 0xff, 0x0f];
   const code = reader(0x10, ...most, 0x0e, 1, ...most, ...most, 0x28, 0, ...[0xff, 0xff, 0xff, 0xff, 0xff], 0x1f);
@@ -180,10 +215,15 @@ const MALFORMED: readonly (readonly [number[], string, number])[] = [
   [[0x1c, 0x01, 0x78], "malformed value type", 2],
   [[0xd0, 0x40], "malformed heap type", 1],
   [[0xd0, 0xf0, 0x7f], "malformed heap type", 1],
-  [[0xd0, 0x68], "malformed heap type", 1],
+  [[0xd0, 0x67], "malformed heap type", 1],
   [[0xfb, 0x18, 0x04, 0, 0x6e, 0x6e], "malformed br_on_cast flags", 2],
   [[0x1f, 0x40, 0x01, 0x04, 0x00], "malformed catch clause", 3],
-  [[0xfe, 0x03, 0x01], "zero byte expected", 2],
+  [[0xe3, 0x00, 0x01, 0x02, 0x00], "malformed on clause", 3],
+  [[0xfe, 0x03, 0x02], "malformed memory ordering 2, must be 0 or 1", 2],
+  [[0xfe, 0x10, 0x12, 0x02, 0x00], "malformed memory ordering 2, must be 0 or 1", 3],
+  [[0xfe, 0x1e, 0x52, 0x00, 0x01, 0x00], "malformed memory ordering 1, must be 0 or 17", 4],
+  [[0xfe, 0x1e, 0x12, 0x11], "unexpected end of section or function", 4],
+  [[0xfe, 0x10, 0x80, 0x01, 0x00], "malformed memop flags", 2],
   [[0xfd, 0x0c, 1, 2, 3], "unexpected end of section or function", 5],
   [[0xfd, 0x15], "unexpected end of section or function", 2],
 ];

@@ -35,6 +35,8 @@ export const CONSTANT = {
   ANY_CONVERT_EXTERN: 0xfb1a,
   EXTERN_CONVERT_ANY: 0xfb1b,
   REF_I31: 0xfb1c,
+  STRUCT_NEW_DESC: 0xfb20,
+  STRUCT_NEW_DEFAULT_DESC: 0xfb21,
   V128_CONST: 0xfd0c,
 } as const;
 
@@ -130,6 +132,8 @@ export class ConstantReader extends ByteReader {
       case CONSTANT.REF_FUNC:
       case CONSTANT.STRUCT_NEW:
       case CONSTANT.STRUCT_NEW_DEFAULT:
+      case CONSTANT.STRUCT_NEW_DESC:
+      case CONSTANT.STRUCT_NEW_DEFAULT_DESC:
       case CONSTANT.ARRAY_NEW:
       case CONSTANT.ARRAY_NEW_DEFAULT:
         this.index = this.u32();

@@ -12,10 +12,29 @@ export interface CatchClause {
   label: number;
 }
 
+/** One handler of resume: `(on tag label)`, or `(on tag switch)`. */
+export interface HandlerClause {
+  tag: number;
+  /** The label; −1 for `switch`. */
+  label: number;
+}
+
 /** Whether a clause of this kind passes the exception to its label, after the payload: catch_ref and catch_all_ref. */
 export function passesException(kind: number): boolean {
   return (kind & 1) !== 0;
 }
+
+/**
+ * Memory orderings of atomic instructions: absent, which is sequentially consistent, too, or in the numbers of the
+ * binary format. That of atomic.fence is never absent.
+ */
+export const ORDERING = { ABSENT: -1, SEQUENTIAL: 0, ACQUIRE_RELEASE: 1 } as const;
+
+/** Flag of a memory argument with an ordering. */
+export const HAS_ORDERING = 0x10;
+
+/** The byte of an acquire-release ordering of reading and of writing. */
+export const RMW_ACQUIRE_RELEASE = 0x11;
 
 export class Immediates {
   /** First index: label, local, global, func, table, memory, type, tag, elem, data, field owner, lane count … */
@@ -32,6 +51,8 @@ export class Immediates {
   memory = 0;
   offsetLo = 0;
   offsetHi = 0;
+  /** Atomic accesses and atomic.fence: an {@linkcode ORDERING}. */
+  ordering: number = ORDERING.ABSENT;
   lane = 0;
   /** br_table: labelCount targets, then the default at labels[labelCount]. Grows as needed. */
   labels: Int32Array = new Int32Array(16);
@@ -46,10 +67,11 @@ export class Immediates {
   heap: HeapType = 0;
   nullable = false;
   /**
-   * Second heap type of br_on_cast (target); for ref.test and ref.cast, the operand's static type, which validation
-   * sets.
+   * Second heap type of br_on_cast (target); for ref.test and ref.cast, the operand's static type, which the
+   * reader of valid bodies sets (translate/valid_body.ts).
    */
   heap2: HeapType = 0;
   nullable2 = false;
   catches: CatchClause[] = [];
+  handlers: HandlerClause[] = [];
 }

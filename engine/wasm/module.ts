@@ -48,10 +48,13 @@ export type Expr = RawBytes;
 
 /** External kinds and their codes in the binary format. */
 export const EXTERN_KIND = { func: 0, table: 1, memory: 2, global: 3, tag: 4 } as const;
+/** The code of imported functions of an exact type. */
+export const EXACT_FUNC = 0x20;
 export type ExternKind = keyof typeof EXTERN_KIND;
 
 export type ImportDesc =
-  | { kind: "func"; typeIndex: number }
+  /** With `exact`, the function is of that type itself, not of a subtype (custom descriptors). */
+  | { kind: "func"; typeIndex: number; exact?: true }
   | { kind: "table"; type: TableType }
   | { kind: "memory"; type: MemoryType }
   | { kind: "global"; type: GlobalType }

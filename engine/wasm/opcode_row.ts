@@ -38,6 +38,8 @@ export const IMMEDIATE_KINDS = [
   "f64", // 8 bytes
   "v128", // 16 bytes
   "memarg", // align and flags u32, optional memory index, offset u64
+  "atomicarg", // the same with an optional ordering byte before the offset (loads and stores)
+  "rmwarg", // the same with the orderings of reading and writing in one byte
   "lane", // 1 byte
   "lanes", // 16 bytes (i8x16.shuffle)
   "valtypes", // vec(valtype) (select t*)
@@ -46,8 +48,9 @@ export const IMMEDIATE_KINDS = [
   "reftype1", // the same, nullable form
   "casttypes", // flags byte, label, two heap types (br_on_cast, br_on_cast_fail)
   "catches", // vec(catch) (try_table)
+  "handlers", // vec(handler) (resume)
   "count", // u32 (array.new_fixed)
-  "ordering", // the reserved byte 0x00 of atomic.fence
+  "ordering", // 1 byte (atomic.fence)
 ] as const;
 export type ImmediateKind = (typeof IMMEDIATE_KINDS)[number];
 
@@ -73,6 +76,6 @@ export interface OpcodeRow {
   readonly feature: FeatureName | "mvp";
   /** Name of an IR operation of ir/ops.ts, or undefined. */
   readonly ir?: string;
-  /** For rows with a memarg: log2 of the access width in bytes (its natural alignment); else −1. */
+  /** For rows with a memory argument: log2 of the access width in bytes (its natural alignment); else −1. */
   readonly naturalAlign: number;
 }

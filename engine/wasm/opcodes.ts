@@ -1,6 +1,7 @@
 /**
- * The opcode table: the row pages (opcodes_core, _gc, _simd, _threads, _wide) parsed at load into records with dense
- * ids, and lookups over them: by prefix and code, by name, and typed columns by id for hot loops.
+ * The opcode table: the row pages (opcodes_core, _gc, _simd, _threads, _wide, _stacks, _descriptors) parsed at load
+ * into records with dense ids, and lookups over them: by prefix and code, by name, and typed columns by id for hot
+ * loops.
  *
  * Establishes: ids are 0 … OPCODES.length − 1 in the order of the pages; no two rows share a code or a name; every
  * column has one entry per id. A mistake in a row is a {@linkcode Bug} at load, before any module is read.
@@ -9,9 +10,11 @@ import { Bug } from "../base/errors.ts";
 import { ALL_FEATURE_ROWS } from "../settings/features.ts";
 import { IMMEDIATE_KINDS, type ImmediateKind, type OpcodeRow, SIGNATURE_LETTERS } from "./opcode_row.ts";
 import { CORE_ROWS } from "./opcodes_core.ts";
+import { DESCRIPTOR_ROWS } from "./opcodes_descriptors.ts";
 import { GC_ROWS } from "./opcodes_gc.ts";
 import { SIMD_ROWS } from "./opcodes_simd.ts";
-import { THREADS_ROWS } from "./opcodes_threads.ts";
+import { PAUSE_ROWS, THREADS_ROWS } from "./opcodes_threads.ts";
+import { STACK_ROWS } from "./opcodes_stacks.ts";
 import { WIDE_ROWS } from "./opcodes_wide.ts";
 
 type RowText =
@@ -19,7 +22,10 @@ type RowText =
   | (typeof GC_ROWS)[number]
   | (typeof SIMD_ROWS)[number]
   | (typeof THREADS_ROWS)[number]
-  | (typeof WIDE_ROWS)[number];
+  | (typeof WIDE_ROWS)[number]
+  | (typeof STACK_ROWS)[number]
+  | (typeof PAUSE_ROWS)[number]
+  | (typeof DESCRIPTOR_ROWS)[number];
 
 type NameOf<Row> = Row extends `${string} ${infer Name} ${string}` ? Name : never;
 type SpecialNameOf<Row> = Row extends `${string} ${infer Name} ${string} special ${string}` ? Name : never;
@@ -105,7 +111,7 @@ export function parseOpcodeRow(text: string, id: number): OpcodeRow {
     results: signature.results,
     feature: feature as OpcodeRow["feature"],
     ir: columns[5],
-    naturalAlign: immediates[0] === "memarg" ? log2AccessBytes(mnemonic) : -1,
+    naturalAlign: /^(?:mem|atomic|rmw)arg/.test(columns[2]) ? log2AccessBytes(mnemonic) : -1,
   };
 }
 
@@ -116,9 +122,20 @@ export function pageOf(prefix: number): number {
   return prefix === 0 ? 0 : prefix >= 0xfb && prefix <= 0xfe ? prefix - 0xfa : -1;
 }
 
+const PAGES = [
+  CORE_ROWS,
+  GC_ROWS,
+  SIMD_ROWS,
+  THREADS_ROWS,
+  WIDE_ROWS,
+  STACK_ROWS,
+  PAUSE_ROWS,
+  DESCRIPTOR_ROWS,
+] as const;
+
 function parseRows(): OpcodeRow[] {
   const rows: OpcodeRow[] = [];
-  for (const page of [CORE_ROWS, GC_ROWS, SIMD_ROWS, THREADS_ROWS, WIDE_ROWS] as const) {
+  for (const page of PAGES) {
     for (const text of page) rows.push(parseOpcodeRow(text, rows.length));
   }
   return rows;
@@ -188,8 +205,9 @@ export function rowOf(prefix: number, code: number): OpcodeRow | undefined {
 }
 
 /**
- * The row of a text keyword such as `i32.add`. Of rows that share a keyword (`select`, `ref.test`, `ref.cast`) it is
- * the plain one; the variant's name has a suffix: `select(t)`, `ref.test(null)`, `ref.cast(null)`.
+ * The row of a text keyword such as `i32.add`. Of rows that share a keyword (`select`, `ref.test`, `ref.cast`,
+ * `ref.cast_desc_eq`) it is the plain one; the variant's name has a suffix: `select(t)`, `ref.test(null)`,
+ * `ref.cast(null)`.
  */
 export function rowByMnemonic(name: string): OpcodeRow | undefined {
   return BY_NAME.get(name);
@@ -207,10 +225,10 @@ export function keywordOf(id: number): string {
   return paren < 0 ? name : name.slice(0, paren);
 }
 
-/** By id: log2 of the natural alignment of a memory access, −1 for rows without a memarg. */
+/** By id: log2 of the natural alignment of a memory access, −1 for rows without a memory argument. */
 export const NATURAL_ALIGN: Int8Array = opcodeColumn(Int8Array, (row) => row.naturalAlign);
 
-/** By id: 1 for rows of prefix 0xfe with a memarg, whose alignment must equal the natural one. */
+/** By id: 1 for rows of prefix 0xfe with a memory argument, whose alignment must equal the natural one. */
 export const IS_ATOMIC: Uint8Array = opcodeColumn(
   Uint8Array,
   (row) => Number(row.prefix === 0xfe && row.naturalAlign >= 0),

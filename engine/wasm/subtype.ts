@@ -13,9 +13,11 @@
  */
 import { InvalidError } from "../base/errors.ts";
 import type { Module } from "./module.ts";
+import { exactHeap, inexact, isExact } from "./exact_heap.ts";
 import {
   BOTTOM,
   type CompositeType,
+  exactHeapOf,
   type FieldType,
   type FuncType,
   type GlobalType,
@@ -52,6 +54,14 @@ const superOf: number[] = [0];
 const depthOf: number[] = [0];
 /** First id of every known group, by its key. */
 const groupIds = new Map<string, number>();
+
+/** Whether some canonical type has descriptors. */
+let hasDescriptors = false;
+
+/** Whether objects of some known type have descriptors. */
+export function hasDescriptorTypes(): boolean {
+  return hasDescriptors;
+}
 
 /** Canonical ids by type index. */
 export type TypeIds = Int32Array | number[];
@@ -118,7 +128,9 @@ function typeKey(rolling: Rolling, index: number): string {
     key += `<${typeRefKey(rolling, index, above)}`;
     if (above >= index) throw invalid(rolling, index, `sub type ${index} is declared before its supertype ${above}`);
   }
-  const composite = type.composite;
+  const { describes, descriptor, composite } = type;
+  if (describes !== undefined) key += `d${typeRefKey(rolling, index, describes)}`;
+  if (descriptor !== undefined) key += `D${typeRefKey(rolling, index, descriptor)}`;
   switch (composite.kind) {
     case "func":
       key += "f";
@@ -132,6 +144,8 @@ function typeKey(rolling: Rolling, index: number): string {
       return key;
     case "array":
       return `${key}a${fieldKey(rolling, index, composite.field)}`;
+    case "cont":
+      return `${key}c${typeRefKey(rolling, index, composite.func)}`;
   }
 }
 
@@ -144,7 +158,8 @@ function valueKey(rolling: Rolling, index: number, type: ValType): string {
   if (!isRef(type)) return `${type},`;
   const heap = heapOf(type);
   if (heap < 0) return `${type},`;
-  return (isNullable(type) ? "n" : "r") + typeRefKey(rolling, index, heap);
+  const exact = isExact(exactHeapOf(type)) ? "e" : "";
+  return (isNullable(type) ? "n" : "r") + exact + typeRefKey(rolling, index, heap);
 }
 
 /**
@@ -172,6 +187,7 @@ function internGroup(rolling: Rolling, key: string): number {
       withdraw(first);
       throw invalid(rolling, index, `sub type ${index} has more than ${MAX_SUBTYPE_DEPTH} supertypes above it`);
     }
+    if (types[index].descriptor !== undefined) hasDescriptors = true;
     canonicalTypes.push(closeSubType(types[index], ids));
     superOf.push(above === undefined ? 0 : ids[above]);
     depthOf.push(depth);
@@ -191,9 +207,12 @@ function withdraw(first: number): void {
 }
 
 function closeSubType(type: SubType, ids: TypeIds): SubType {
+  const { describes, descriptor } = type;
   return {
     final: type.final,
     supertypes: type.supertypes.map((above) => ids[above]),
+    ...(describes === undefined ? {} : { describes: ids[describes] }),
+    ...(descriptor === undefined ? {} : { descriptor: ids[descriptor] }),
     composite: closeCompositeType(type.composite, ids),
   };
 }
@@ -207,19 +226,22 @@ function closeCompositeType(type: CompositeType, ids: TypeIds): CompositeType {
       return { kind: "struct", fields: type.fields.map(closeField) };
     case "array":
       return { kind: "array", field: closeField(type.field) };
+    case "cont":
+      return { kind: "cont", func: ids[type.func] };
   }
 }
 
 /** `type` of a module whose canonical ids are `ids`, closed. */
 export function closeValType(type: ValType, ids: TypeIds): ValType {
   if (!isRef(type)) return type;
-  const heap = heapOf(type);
-  return heap < 0 ? type : refType(isNullable(type), ids[heap]);
+  const heap = exactHeapOf(type);
+  return heap < 0 ? type : refType(isNullable(type), closeHeapType(heap, ids));
 }
 
 /** The heap type `heap` of a module, closed. */
 export function closeHeapType(heap: HeapType, ids: TypeIds): HeapType {
-  return heap < 0 ? heap : ids[heap];
+  if (heap < 0) return heap;
+  return isExact(heap) ? exactHeap(ids[inexact(heap)]) : ids[heap];
 }
 
 /** A function type of a module, closed. */
@@ -263,6 +285,18 @@ export function supertypeId(id: number): number {
 }
 
 /**
+ * The number of fields before the reference to the descriptor in objects of type `id`: those of its nearest supertype
+ * without descriptors, so that all types below agree. −1 if its objects have no descriptors.
+ */
+export function fieldsBeforeDescriptor(id: number): number {
+  if (canonicalTypes[id].descriptor === undefined) return -1;
+  let above = superOf[id];
+  while (above !== 0 && canonicalTypes[above].descriptor !== undefined) above = superOf[above];
+  const { composite } = canonicalTypes[above];
+  return composite.kind === "struct" ? composite.fields.length : 0;
+}
+
+/**
  * The display of type `id`: its chain of supertypes from the root down to itself. `id` is a subtype of `other` exactly
  * when `display(id)[depth(other)] === other`: one load and one compare for casts in compiled code.
  */
@@ -283,13 +317,17 @@ export function isSubtypeId(id: number, above: number): boolean {
 /** For every abstract heap type (by its bit), the bits of all abstract heap types that it matches. */
 export const ABSTRACT_MATCHES: Int32Array = abstractMatches();
 
-/** Bit of an abstract heap type: codes −0x0c … −0x17 are bits 0 … 11. */
+/** The row of an abstract heap type in ABSTRACT_MATCHES, and the number of its bit: the codes descend from −0x0b on. */
+function heapRow(heap: HeapType): number {
+  return HEAP.nocont - heap;
+}
+
 function heapBit(heap: HeapType): number {
-  return 1 << (-0x0c - heap);
+  return 1 << heapRow(heap);
 }
 
 function abstractMatches(): Int32Array {
-  // The direct supertypes in the three hierarchies (specification, 3.3.3), in an order in which one sweep computes the
+  // The direct supertypes in the hierarchies (specification, 3.3.3), in an order in which one sweep computes the
   // closure.
   const steps: readonly (readonly [HeapType, readonly HeapType[]])[] = [
     [HEAP.eq, [HEAP.any]],
@@ -300,11 +338,12 @@ function abstractMatches(): Int32Array {
     [HEAP.nofunc, [HEAP.func]],
     [HEAP.noextern, [HEAP.extern]],
     [HEAP.noexn, [HEAP.exn]],
+    [HEAP.nocont, [HEAP.cont]],
   ];
-  const matches = new Int32Array(12);
-  for (let bit = 0; bit < 12; bit++) matches[bit] = 1 << bit;
+  const matches = new Int32Array(heapRow(HEAP.cont) + 1);
+  for (let bit = 0; bit < matches.length; bit++) matches[bit] = 1 << bit;
   for (const [below, aboves] of steps) {
-    for (const above of aboves) matches[-0x0c - below] |= matches[-0x0c - above];
+    for (const above of aboves) matches[heapRow(below)] |= matches[heapRow(above)];
   }
   return matches;
 }
@@ -314,19 +353,20 @@ export function heapMatches(a: HeapType, b: HeapType): boolean {
   if (a === b || a === HEAP_BOTTOM) return true;
   if (b === HEAP_BOTTOM) return false;
   if (a >= 0) {
-    if (b >= 0) return isSubtypeId(a, b);
-    return (ABSTRACT_MATCHES[-0x0c - abstractOf(a)] & heapBit(b)) !== 0;
+    // An exact type has no subtype that is another type of objects.
+    if (b >= 0) return !isExact(b) && isSubtypeId(inexact(a), b);
+    return (ABSTRACT_MATCHES[heapRow(abstractOf(a))] & heapBit(b)) !== 0;
   }
-  if (b < 0) return (ABSTRACT_MATCHES[-0x0c - a] & heapBit(b)) !== 0;
+  if (b < 0) return (ABSTRACT_MATCHES[heapRow(a)] & heapBit(b)) !== 0;
   return a === bottomOf(abstractOf(b));
 }
 
-/** The abstract heap type right above canonical type `id`: func, struct or array. */
+/** The abstract heap type right above canonical type `id`: func, struct, array or cont. */
 function abstractOf(id: number): HeapType {
-  return HEAP[canonicalTypes[id].composite.kind];
+  return HEAP[canonicalTypes[inexact(id)].composite.kind];
 }
 
-/** The top of the hierarchy of closed heap type `heap`: any, func, extern or exn. */
+/** The top of the hierarchy of closed heap type `heap`: any, func, extern, exn or cont. */
 export function topHeap(heap: HeapType): HeapType {
   const abstract = heap >= 0 ? abstractOf(heap) : heap;
   switch (abstract) {
@@ -339,12 +379,15 @@ export function topHeap(heap: HeapType): HeapType {
     case HEAP.exn:
     case HEAP.noexn:
       return HEAP.exn;
+    case HEAP.cont:
+    case HEAP.nocont:
+      return HEAP.cont;
     default:
       return HEAP.any;
   }
 }
 
-/** The bottom of the hierarchy of closed heap type `heap`: none, nofunc, noextern or noexn. */
+/** The bottom of the hierarchy of closed heap type `heap`: none, nofunc, noextern, noexn or nocont. */
 export function bottomOf(heap: HeapType): HeapType {
   switch (topHeap(heap)) {
     case HEAP.func:
@@ -353,6 +396,8 @@ export function bottomOf(heap: HeapType): HeapType {
       return HEAP.noextern;
     case HEAP.exn:
       return HEAP.noexn;
+    case HEAP.cont:
+      return HEAP.nocont;
     default:
       return HEAP.none;
   }
@@ -363,7 +408,7 @@ export function matchesValType(a: ValType, b: ValType): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;
   if (isNullable(a) && !isNullable(b)) return false;
-  return heapMatches(heapOf(a), heapOf(b));
+  return heapMatches(exactHeapOf(a), exactHeapOf(b));
 }
 
 /** Whether value type `a` matches `b`, both of one module whose canonical ids are `ids`. */
@@ -371,7 +416,7 @@ export function matchesIn(ids: Int32Array, a: ValType, b: ValType): boolean {
   if (a === b || a === BOTTOM) return true;
   if (!isRef(a) || !isRef(b)) return false;
   if (isNullable(a) && !isNullable(b)) return false;
-  return heapMatches(closeHeapType(heapOf(a), ids), closeHeapType(heapOf(b), ids));
+  return heapMatches(closeHeapType(exactHeapOf(a), ids), closeHeapType(exactHeapOf(b), ids));
 }
 
 function matchesAll(a: readonly ValType[], b: readonly ValType[]): boolean {
@@ -394,6 +439,7 @@ function matchesFieldType(a: FieldType, b: FieldType): boolean {
 export function matchesCompositeType(a: CompositeType, b: CompositeType): boolean {
   if (a.kind === "func") return b.kind === "func" && matchesFuncType(a, b);
   if (a.kind === "array") return b.kind === "array" && matchesFieldType(a.field, b.field);
+  if (a.kind === "cont") return b.kind === "cont" && isSubtypeId(a.func, b.func);
   if (b.kind !== "struct" || a.fields.length < b.fields.length) return false;
   for (let i = 0; i < b.fields.length; i++) if (!matchesFieldType(a.fields[i], b.fields[i])) return false;
   return true;

@@ -194,6 +194,8 @@ const ABOVE: Readonly<Record<string, readonly string[]>> = {
   noextern: ["extern"],
   exn: [],
   noexn: ["exn"],
+  cont: [],
+  nocont: ["cont"],
 };
 
 Deno.test("abstract heap types match exactly as the specification says", () => {

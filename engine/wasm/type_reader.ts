@@ -8,25 +8,36 @@
 import { type ByteReader, UNEXPECTED_END } from "../base/bytes.ts";
 import { InvalidError } from "../base/errors.ts";
 import { MAX_LOCALS } from "./limits.ts";
+import { exactHeap } from "./exact_heap.ts";
 import { HEAP, type HeapType, I16, I8, refType, V128, type ValType } from "./types.ts";
 
-const LOWEST_HEAP = HEAP.exn;
-const HIGHEST_HEAP = HEAP.noexn;
-/** Bytes 0x69 … 0x74: abstract heap types, and as a value type the nullable reference to one. */
-const FIRST_HEAP_BYTE = LOWEST_HEAP & 0x7f;
-const LAST_HEAP_BYTE = HIGHEST_HEAP & 0x7f;
+const LOWEST_HEAP = HEAP.cont;
+const HIGHEST_HEAP = HEAP.nocont;
+/** Bytes 0x68 … 0x75: abstract heap types, and as a value type the nullable reference to one. */
+export const FIRST_HEAP_BYTE = LOWEST_HEAP & 0x7f;
+export const LAST_HEAP_BYTE = HIGHEST_HEAP & 0x7f;
 
-const REF_BYTE = 0x64;
-const REF_NULL_BYTE = 0x63;
+/** Begins an exact heap type; a type index as a u32 follows. */
+export const EXACT_BYTE = 0x62;
+/** The bytes before the heap type of a reference type. */
+export const REF_BYTE = 0x64;
+export const REF_NULL_BYTE = 0x63;
 
 /** Type indices beyond this do not fit a packed reference type. */
-const MAX_TYPE_INDEX = 0xffffff - 0x40;
+export const MAX_TYPE_INDEX = 0xffffff - 0x40;
 
-/** A heap type: an abstract one as a single byte, or a type index as a non-negative s33. */
+/**
+ * A heap type: an abstract one as a single byte, a type index as a non-negative s33, or an exact one, whose index is a
+ * u32, so that no abstract type can be exact.
+ */
 export function readHeapType(reader: ByteReader): HeapType {
   const pos = reader.pos;
   if (pos >= reader.end) reader.fail(UNEXPECTED_END);
   const byte = reader.bytes[pos];
+  if (byte === EXACT_BYTE) {
+    reader.pos = pos + 1;
+    return exactHeap(checkedIndex(reader, reader.u32(), pos));
+  }
   if ((byte & 0xc0) === 0x40) {
     if (byte < FIRST_HEAP_BYTE || byte > LAST_HEAP_BYTE) reader.fail("malformed heap type");
     reader.pos = pos + 1;
@@ -34,6 +45,11 @@ export function readHeapType(reader: ByteReader): HeapType {
   }
   const index = reader.s33();
   if (index < 0) reader.fail("malformed heap type", pos);
+  return checkedIndex(reader, index, pos);
+}
+
+/** Type index `index`, read at `pos`, if it fits a packed reference type. */
+function checkedIndex(reader: ByteReader, index: number, pos: number): number {
   if (index > MAX_TYPE_INDEX) throw new InvalidError(`unknown type ${index}`, { offset: reader.base + pos });
   return index;
 }

@@ -5,13 +5,15 @@
  * - number, vector and packed types are their binary code (0x7f i32 … 0x77 i16);
  * - a reference type has bit REF set, bit NULLABLE when null belongs to it, and its heap type in the low 24 bits,
  *   biased by HEAP_BIAS so that abstract heap types (negative, the binary format's s33 codes) and type indices (≥ 0)
- *   both fit;
+ *   both fit; bit EXACT means that values are of that type itself, not of a subtype (custom descriptors);
  * - BOTTOM (0) is the type of operands in unreachable code.
  */
 
+import { EXACT, inexact, isExact } from "./exact_heap.ts";
+
 /** A value or storage type, packed as described at the top of this file. */
 export type ValType = number;
-/** A heap type: ≥ 0 is a type index, < 0 one of {@linkcode HEAP}. */
+/** A heap type: ≥ 0 is a type index, with bit EXACT if it is exact, < 0 one of {@linkcode HEAP}. */
 export type HeapType = number;
 
 export const BOTTOM: ValType = 0;
@@ -26,6 +28,7 @@ export const I16: ValType = 0x77;
 
 /** Abstract heap types: the binary format's codes as signed 7-bit numbers. */
 export const HEAP = {
+  nocont: -0x0b,
   noexn: -0x0c,
   nofunc: -0x0d,
   noextern: -0x0e,
@@ -38,11 +41,12 @@ export const HEAP = {
   struct: -0x15,
   array: -0x16,
   exn: -0x17,
+  cont: -0x18,
 } as const;
 
-const REF = 1 << 28;
-const NULLABLE = 1 << 27;
-const HEAP_BIAS = 0x40;
+export const REF = 1 << 28;
+export const NULLABLE = 1 << 27;
+export const HEAP_BIAS = 0x40;
 const HEAP_MASK = 0xffffff;
 
 /** The reference type `(ref null? heap)`. */
@@ -69,9 +73,14 @@ export function isNullable(type: ValType): boolean {
   return (type & NULLABLE) !== 0;
 }
 
-/** The heap type of the reference type `type`. */
+/** The heap type of the reference type `type`, without its exactness. */
 export function heapOf(type: ValType): HeapType {
   return (type & HEAP_MASK) - HEAP_BIAS;
+}
+
+/** The heap type of the reference type `type`, exact if that is. */
+export function exactHeapOf(type: ValType): HeapType {
+  return (type & (HEAP_MASK | EXACT)) - HEAP_BIAS;
 }
 
 /** Whether `type` has a default value (specification, 3.2.14). */
@@ -123,17 +132,20 @@ export const REF_SHORTHANDS: ReadonlyMap<HeapType, string> = new Map<HeapType, s
   [HEAP.none, "nullref"],
   [HEAP.nofunc, "nullfuncref"],
   [HEAP.noextern, "nullexternref"],
+  [HEAP.cont, "contref"],
+  [HEAP.nocont, "nullcontref"],
 ]);
 
 /** `func`, `extern`, … or the type index, as in the text format. */
 export function heapTypeName(heap: HeapType): string {
+  if (isExact(heap)) return `(exact ${inexact(heap)})`;
   return heap >= 0 ? String(heap) : HEAP_NAMES.get(heap) ?? `heap(${heap})`;
 }
 
 /** The text format's name of a value type, shortest form. */
 export function valTypeName(type: ValType): string {
   if (!isRef(type)) return NUM_NAMES.get(type) ?? `type(${type})`;
-  const heap = heapOf(type);
+  const heap = exactHeapOf(type);
   if (isNullable(type) && heap < 0) return REF_SHORTHANDS.get(heap)!;
   return `(ref ${isNullable(type) ? "null " : ""}${heapTypeName(heap)})`;
 }
@@ -165,13 +177,24 @@ export interface ArrayType {
   field: FieldType;
 }
 
-export type CompositeType = FuncType | StructType | ArrayType;
+/** The type of continuations of a function type (stack switching). */
+export interface ContType {
+  kind: "cont";
+  /** The index of the function type; a canonical id in a closed type (subtype.ts). */
+  func: number;
+}
+
+export type CompositeType = FuncType | StructType | ArrayType | ContType;
 
 /** One entry of the type index space (specification, 2.3.9). */
 export interface SubType {
   final: boolean;
   /** Type indices of declared supertypes; the binary format allows several, validation at most one. */
   supertypes: number[];
+  /** The index of the type whose objects have those of this type as descriptors (custom descriptors). */
+  describes?: number;
+  /** The index of the type of the descriptors that objects of this type have. */
+  descriptor?: number;
   composite: CompositeType;
 }
 
@@ -219,7 +242,10 @@ export interface GlobalType {
   mutable: boolean;
 }
 
-/** A tag's type: the index of a function type whose parameters are the payload. */
+/**
+ * A tag's type: the index of a function type whose parameters are the payload. Its results, which only tags of stack
+ * switching have, are the values with which a computation that has suspended is resumed.
+ */
 export interface TagType {
   typeIndex: number;
 }

@@ -109,7 +109,7 @@ function exportObject(value: ExportValue): unknown {
 function instantiate(inside: ModuleInside, imports: Imports, where: string): InstanceInside {
   try {
     const instance = inside.module.instantiate({ promises: "values", errors: outward }, imports);
-    const exports = Object.create(null) as Record<string, unknown>;
+    const exports: Record<string, unknown> = Object.create(null);
     for (const [name, value] of Object.entries(instance.exports)) exports[name] = exportObject(value);
     return { exports: Object.freeze(exports), instance };
   } catch (error) {

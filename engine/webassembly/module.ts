@@ -8,7 +8,13 @@ import { settingsOf } from "../api/settings.ts";
 import type { CustomSection, ExternKind } from "../wasm/module.ts";
 import { as, CompileError } from "./errors.ts";
 import { bytesOf, defineInterface, requireObject, Slot } from "./interface.ts";
-import { checkStringImports, NO_STRINGS, type StringOptions } from "./js_string.ts";
+import {
+  checkStringImports,
+  NO_STRINGS,
+  PROTOTYPES_MODULE,
+  PROTOTYPES_OPTION,
+  type StringOptions,
+} from "./js_string.ts";
 
 /** Internal state of a module. */
 export interface ModuleInside {
@@ -36,6 +42,7 @@ export type CompileOptions = Pick<
   | "cache"
   | "features"
   | "fuel"
+  | "fuelPrices"
   | "interruptible"
   | "limits"
   | "optimizations"
@@ -73,12 +80,13 @@ export function configureModules(wanted: CompileOptions): void {
 }
 
 /** Reads `builtins` and `importedStringConstants` of the options of a compilation. */
-export function readStringOptions(options: unknown, where: string): StringOptions {
-  if (options === undefined || options === null) return NO_STRINGS;
-  const { builtins, importedStringConstants } = requireObject(options, `${where}: the options`);
+export function readStringOptions(given: unknown, where: string): StringOptions {
+  if (given === undefined || given === null) return NO_STRINGS;
+  const { builtins, importedStringConstants } = requireObject(given, `${where}: the options`);
   const named = builtins === undefined || builtins === null ? [] : [...builtins as Iterable<unknown>].map(String);
   return {
     builtins: named.includes("js-string"),
+    prototypes: named.includes(PROTOTYPES_OPTION) && options.features?.["custom-descriptors"] === true,
     constants: importedStringConstants === undefined || importedStringConstants === null
       ? undefined
       : String(importedStringConstants),
@@ -168,7 +176,8 @@ export class Module {
 
 /** Whether the module's options provide its imports from `namespace`. */
 export function isProvided(strings: StringOptions, namespace: string): boolean {
-  return (strings.builtins && namespace === "wasm:js-string") || namespace === strings.constants;
+  return (strings.builtins && namespace === "wasm:js-string") || namespace === strings.constants ||
+    (strings.prototypes === true && namespace === PROTOTYPES_MODULE);
 }
 
 defineInterface("Module", Module);

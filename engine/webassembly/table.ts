@@ -39,7 +39,7 @@ export class Table {
     const limits = { address: wide ? I64 : I32, min, ...(max === undefined ? {} : { max }) };
     const { maxTableElements } = configuredLimits();
     const inner = new RuntimeTable(store.thread.contexts, { limits, element }, maxTableElements);
-    store.addHostObject(inner);
+    store.sweeps.addHostObject(inner);
     const table = ExternTable.of(store, inner);
     const first = value.length > 0 && value[0] !== undefined ? value[0] : defaultValue(element);
     if (min > 0n && first !== null) {

@@ -7,6 +7,7 @@
  * requirements differ from the manifest; it is reported as stale and repaired by `waft add`. The next write removes
  * leftover temporary files.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { join } from "node:path";
 import { fail } from "./diagnostic.ts";
 import { DISK, type Files } from "./files.ts";
@@ -76,7 +77,7 @@ async function acquire(path: string, files: Files, options: WriteOptions): Promi
       try {
         await files.rename(path, stale);
       } catch (error) {
-        if ((error as { readonly code?: string }).code === "ENOENT") continue;
+        if (errorCode(error) === "ENOENT") continue;
         throw error;
       }
       // Another process may have removed the stale lock and taken a new one between the read and the rename: put that
@@ -101,7 +102,7 @@ function isAlive(pid: number): boolean {
     process.kill(pid, 0);
     return true;
   } catch (error) {
-    return (error as { readonly code?: string }).code === "EPERM";
+    return errorCode(error) === "EPERM";
   }
 }
 

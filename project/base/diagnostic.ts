@@ -76,6 +76,7 @@ const EXIT_OF_CODE: readonly (readonly [string, ExitCode])[] = [
   ["registry.untrusted", EXIT.review],
   ["registry.rollback", EXIT.integrity],
   ["signature.", EXIT.integrity],
+  ["log.", EXIT.integrity],
   ["release.", EXIT.network],
   ["release.unknown", EXIT.unresolvable],
   ["release.rollback", EXIT.integrity],
@@ -86,6 +87,7 @@ const EXIT_OF_CODE: readonly (readonly [string, ExitCode])[] = [
   ["auth.", EXIT.authentication],
   ["incompatible.", EXIT.incompatible],
   ["link.", EXIT.project],
+  ["serve.", EXIT.project],
 ];
 
 /** The exit code for a finding's code. */

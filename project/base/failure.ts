@@ -6,7 +6,7 @@
  */
 // From their files: the whole engine would be loaded for commands that never compile.
 import { collapseRecursion, displayName } from "@waft/engine/internal/base/guest_stack";
-import { describeTrap, TrapError, WaftError } from "@waft/engine/internal/errors";
+import { describeTrap, errorCode, TrapError, WaftError } from "@waft/engine/internal/errors";
 import { fileFacts, readFile } from "@waft/engine/internal/host/files";
 import { environmentVariable, systemName, writeText } from "@waft/engine/internal/host/process";
 import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
@@ -158,14 +158,14 @@ export const DISK_ERRORS: { readonly [code: string]: string | undefined } = {
 
 /** Words for errors of the operating system about `file`; undefined for other errors. */
 function systemMessage(error: unknown, file: unknown): string | undefined {
-  const code = (error as { code?: unknown } | null)?.code;
+  const code = errorCode(error);
   if (code === "ENOENT") return "no such file or directory";
   if (isRefusedDirectory(code, file)) return "is a directory";
   if (code === "EACCES" || code === "EPERM") return "permission denied";
   if (code === "EISDIR") return "is a directory";
   // Of Deno, for files that would give a program all permissions, which it cannot know that it has.
   if ((error as Error | null)?.name === "NotCapable") return "operation not permitted";
-  return typeof code === "string" ? DISK_ERRORS[code] : undefined;
+  return code === undefined ? undefined : DISK_ERRORS[code];
 }
 
 /** Text that cannot move the cursor, fake a second line, or hide or reorder its surroundings. */

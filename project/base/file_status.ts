@@ -2,6 +2,7 @@
  * File types and permissions of paths. Separate from files.ts, because every `waft run` looks for a project, and few
  * runs need more.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { type FileFacts, fileFacts } from "@waft/engine/internal/host/files";
 
 /** The type and attributes of a path. */
@@ -19,7 +20,7 @@ export interface FileStatus {
 
 /** True for errors that report a missing file. */
 export function isMissing(error: unknown): boolean {
-  const code = (error as { readonly code?: string } | null)?.code;
+  const code = errorCode(error);
   return code === "ENOENT" || code === "ENOTDIR";
 }
 

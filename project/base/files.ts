@@ -5,6 +5,7 @@
  * synced). Tests pass a Files that dies or fails at a chosen operation. Invariant: a file that cannot be written
  * completely (full disk, quota, failed sync) is removed before the error is thrown.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { constants } from "node:fs";
 import { type FileHandle, lstat, mkdir, open, readdir, readFile, realpath, rename, rm, stat } from "node:fs/promises";
 import { dirname } from "node:path";
@@ -53,7 +54,7 @@ export const DISK: Files = {
     try {
       file = await open(path, constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL, mode);
     } catch (error) {
-      if ((error as { readonly code?: string }).code === "EEXIST") return false;
+      if (errorCode(error) === "EEXIST") return false;
       throw error;
     }
     try {

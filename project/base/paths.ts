@@ -43,12 +43,16 @@ export function thisMachine(): MachineFacts {
 
 /**
  * The user's home directory. A relative value of HOME would make every directory a place for configuration and machine
- * code.
+ * code. A user that the system does not know, as in containers, has the root directory, as container runtimes say.
  */
 function homeOf(variable: string | undefined): string {
   if (variable !== undefined && isAbsolutePath(variable)) return variable;
   const os = nodeModule("node:os");
-  return variable === undefined || variable === "" ? os.homedir() : os.userInfo().homedir;
+  try {
+    return variable === undefined || variable === "" ? os.homedir() : os.userInfo().homedir;
+  } catch {
+    return "/";
+  }
 }
 
 /** The directories for these facts. */

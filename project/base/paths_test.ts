@@ -4,7 +4,7 @@
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
-import { tmpdir, userInfo } from "node:os";
+import os, { tmpdir, userInfo } from "node:os";
 import { join, resolve } from "node:path";
 import { ProjectError } from "./diagnostic.ts";
 import { DISK, type Files } from "./files.ts";
@@ -62,6 +62,23 @@ Deno.test({
     }
   } finally {
     process.env.HOME = before;
+  }
+});
+
+Deno.test("paths: a user that the system does not know has the root directory", () => {
+  const before = process.env.HOME;
+  const { homedir, userInfo: user } = os;
+  try {
+    os.homedir = os.userInfo = () => {
+      throw Object.assign(new Error("no such file or directory"), { code: "ENOENT" });
+    };
+    delete process.env.HOME;
+    assert.equal(thisMachine().home, "/");
+    process.env.HOME = "relative";
+    assert.equal(thisMachine().home, "/");
+  } finally {
+    Object.assign(os, { homedir, userInfo: user });
+    if (before !== undefined) process.env.HOME = before;
   }
 });
 

@@ -20,27 +20,35 @@ const BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5
 /** The content type of the text. */
 export const METRICS_CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8";
 
-/** A histogram of times without labels. */
+/** A histogram of times. */
 export class Histogram {
-  readonly #counts = new Array<number>(BUCKETS.length + 1).fill(0);
+  readonly #bounds: readonly number[];
+  readonly #counts: number[];
   #sum = 0;
 
+  /** `bounds`: the upper bounds of its buckets, in seconds. */
+  constructor(bounds: readonly number[] = BUCKETS) {
+    this.#bounds = bounds;
+    this.#counts = new Array<number>(bounds.length + 1).fill(0);
+  }
+
   observe(seconds: number): void {
-    const bucket = BUCKETS.findIndex((bound) => seconds <= bound);
-    this.#counts[bucket < 0 ? BUCKETS.length : bucket]++;
+    const bucket = this.#bounds.findIndex((bound) => seconds <= bound);
+    this.#counts[bucket < 0 ? this.#bounds.length : bucket]++;
     this.#sum += seconds;
   }
 
-  /** Its series; a bucket contains those before it. */
-  samples(name: string): Samples {
+  /** Its series, each with `labels`; a bucket contains those before it. */
+  samples(name: string, labels: { readonly [label: string]: string } = {}): Samples {
     const samples: Samples = {};
     let count = 0;
     this.#counts.forEach((inBucket, i) => {
       count += inBucket;
-      samples[seriesName(`${name}_bucket`, { le: i < BUCKETS.length ? String(BUCKETS[i]) : "+Inf" })] = count;
+      const le = i < this.#bounds.length ? String(this.#bounds[i]) : "+Inf";
+      samples[seriesName(`${name}_bucket`, { ...labels, le })] = count;
     });
-    samples[`${name}_sum`] = this.#sum;
-    samples[`${name}_count`] = count;
+    samples[seriesName(`${name}_sum`, labels)] = this.#sum;
+    samples[seriesName(`${name}_count`, labels)] = count;
     return samples;
   }
 }
@@ -53,6 +61,21 @@ export function seriesName(name: string, labels: { readonly [label: string]: str
 
 function escaped(text: string): string {
   return text.replace(/["\\]/g, "\\$&").replaceAll("\n", "\\n");
+}
+
+const LABEL = /([a-z_]+)="((?:[^"\\]|\\.)*)"/g;
+
+/** The name and the labels of a series, as `seriesName` takes them. */
+export function parseSeries(series: string): {
+  readonly name: string;
+  readonly labels: { readonly [label: string]: string };
+} {
+  const labels = [...series.matchAll(LABEL)].map(([, label, value]) => [label, unescaped(value)]);
+  return { name: series.split("{", 1)[0], labels: Object.fromEntries(labels) as { [label: string]: string } };
+}
+
+function unescaped(text: string): string {
+  return text.replace(/\\(.)/g, (_, escaped: string) => escaped === "n" ? "\n" : escaped);
 }
 
 /** Adds `more` to `samples`. */

@@ -51,7 +51,11 @@ function nodeOf(command: Command): CommandNode {
           ...(value === undefined ? {} : { value }),
         };
       }),
-      { words: ["-h", "--help"], description: "Show this help" },
+      {
+        // A command may use the short form for an option of its own.
+        words: command.options.some(({ short }) => short === "-h") ? ["--help"] : ["-h", "--help"],
+        description: "Show this help",
+      },
     ],
     args: command.registeredArguments.map((arg) => {
       const name = `${arg.name()}${arg.variadic ? "..." : ""}`;

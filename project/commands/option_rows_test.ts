@@ -46,6 +46,8 @@ const WORDS = [
     "-1",
     "--max-memory",
     "x",
+    "--max-heap",
+    "1MiB",
     "--allow-path-plugins",
     "--locked",
     "--offline",

@@ -88,6 +88,12 @@ export const COMMANDS: readonly CommandRow[] = [
     load: late("./tools/inspect.ts"),
   },
   {
+    name: "objdump",
+    group: GROUP.tools,
+    summary: "List sections, bytes and instructions of a module or component",
+    load: late("./tools/objdump.ts"),
+  },
+  {
     name: "validate",
     group: GROUP.tools,
     summary: "Check modules and components without running them",
@@ -124,6 +130,12 @@ export const COMMANDS: readonly CommandRow[] = [
     group: GROUP.components,
     summary: "Make components of core modules",
     load: late("./tools/component.ts"),
+  },
+  {
+    name: "wit",
+    group: GROUP.components,
+    summary: "Fetch the packages that WIT refers to",
+    load: late("./tools/wit.ts"),
   },
   {
     name: "compose",

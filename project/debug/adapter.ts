@@ -1,6 +1,7 @@
 /**
- * The debugger for editors: the Debug Adapter Protocol on top of {@linkcode Debugger}. In: requests, and a function
- * that prepares the program that a `launch` request names. Out: the protocol's events and bodies of responses.
+ * The debugger for editors: the Debug Adapter Protocol on top of {@linkcode Debugger}. In: requests, and functions that
+ * prepare the program that a `launch` request names, or find the one that an `attach` request names. Out: the
+ * protocol's events and bodies of responses.
  *
  * References to variables, frames and threads are those of the protocol: valid while the program is stopped.
  */
@@ -12,7 +13,7 @@ import { type BreakpointRequest, Debugger, type PlacedBreakpoint } from "./debug
 import type { Program } from "./program.ts";
 import type { LaunchRequest } from "./launch_arguments.ts";
 import { type Arguments, Connection, isRecord } from "./protocol.ts";
-import type { Frame, PlannedCall, Runs, StepBack, Stop } from "./session.ts";
+import type { Frame, PlannedCall, Runs, Session, StepBack, Stop } from "./session.ts";
 import { isRemote, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
@@ -67,28 +68,63 @@ const CAPABILITIES = [
   "supportsEvaluateForHovers",
 ] as const;
 
+/** A program that runs already. */
+export interface Attached {
+  readonly program: Program;
+  /** The session of the last call; undefined before the first one of a component. */
+  readonly session: Session | undefined;
+  /** Calls `take` with the sessions of later instances, when their calls begin. */
+  readonly follow?: (take: (session: Session) => void) => void;
+  /** The path of the module's file, or its name. */
+  readonly path: string;
+  /** Called once the editor has set its breakpoints. */
+  readonly configured: () => void;
+  /** Called once the editor is gone. */
+  readonly detached: () => void;
+}
+
+/** Finds the program that the arguments of an `attach` request name. Throws an Error if there is none. */
+export type Attach = (args: Arguments) => Attached;
+
+/** The programs that an editor can debug. */
+export interface Programs {
+  readonly launch?: Launch;
+  readonly attach?: Attach;
+}
+
 /** Serves one editor on two streams; resolves to the exit status once it is gone. */
-export function serveAdapter(input: Readable, output: Writable, launch: Launch): Promise<number> {
-  return new Promise((done) => new Adapter(input, output, launch, done));
+export function serveAdapter(input: Readable, output: Writable, programs: Programs): Promise<number> {
+  return new Promise((done) => new Adapter(input, output, programs, done));
+}
+
+/** The program that the editor debugs. */
+interface Target {
+  readonly debugger: Debugger;
+  readonly path: string;
+  /** Lets the program run; it stops at its first or next instruction if `stops`. */
+  readonly start: (stops: boolean) => void;
+  /** Ends the session: the program that was launched, or the connection with one that runs on. */
+  readonly end: () => void;
 }
 
 class Adapter {
   readonly #connection: Connection;
-  readonly #launch: Launch;
+  readonly #programs: Programs;
   readonly #done: (status: number) => void;
-  #launched: (Launched & { readonly debugger: Debugger }) | undefined;
+  #target: Target | undefined;
   #stopOnEntry = false;
   #stop: Stop | undefined;
   #status = 0;
   #started = false;
+  #isConfigured = false;
   /** Lists of variables by reference − 1, for the current stop. */
   #variables: (() => readonly Variable[])[] = [];
   #frames: Frame[] = [];
   /** Paths of source files as the editor names them. */
   readonly #paths = new Map<Source, string>();
 
-  constructor(input: Readable, output: Writable, launch: Launch, done: (status: number) => void) {
-    this.#launch = launch;
+  constructor(input: Readable, output: Writable, programs: Programs, done: (status: number) => void) {
+    this.#programs = programs;
     this.#done = done;
     this.#connection = new Connection(
       input,
@@ -101,7 +137,8 @@ class Adapter {
   /** The requests that are served. */
   readonly #requests: Readonly<Record<string, (args: Arguments) => object | void | Promise<object | void>>> = {
     initialize: () => Object.fromEntries(CAPABILITIES.map((name) => [name, true])),
-    launch: (args) => this.#prepare(args),
+    launch: (args) => this.#launch(args),
+    attach: (args) => this.#attach(args),
     setBreakpoints: (args) => this.#setBreakpoints(args),
     setFunctionBreakpoints: (args) => this.#setFunctionBreakpoints(args),
     setInstructionBreakpoints: (args) => this.#setInstructionBreakpoints(args),
@@ -129,7 +166,7 @@ class Adapter {
     stepBack: ({ granularity }) => this.#back(granularity === "instruction" ? "instruction" : "line"),
     reverseContinue: () => this.#back("breakpoint"),
     pause: () => this.#debugger.session.pause(),
-    terminate: () => this.#started ? this.#debugger.session.terminate() : this.#connection.event("terminated"),
+    terminate: () => this.#started ? this.#target?.end() : this.#connection.event("terminated"),
     disconnect: () => this.#end(),
   };
 
@@ -140,18 +177,66 @@ class Adapter {
   }
 
   get #debugger(): Debugger {
-    if (this.#launched === undefined) throw new Error("no program is launched");
-    return this.#launched.debugger;
+    if (this.#target === undefined) throw new Error("no program is launched");
+    return this.#target.debugger;
   }
 
-  async #prepare(args: LaunchRequest): Promise<void> {
-    if (this.#launched !== undefined) throw new Error("a program is launched already");
-    const launched = await this.#launch(
-      args,
-      (category, output) => this.#connection.event("output", { category, output }),
-    );
-    this.#stopOnEntry = args.stopOnEntry === true;
-    const observer = {
+  async #launch(args: LaunchRequest): Promise<void> {
+    if (this.#target !== undefined) throw new Error("a program is launched already");
+    const { launch } = this.#programs;
+    if (launch === undefined) throw new Error("this program runs already: use attach");
+    const launched = await launch(args, (category, output) => this.#connection.event("output", { category, output }));
+    const { program, path, calls, context, outcome } = launched;
+    const debugging = new Debugger(program, this.#observer());
+    const start = (stops: boolean) => {
+      debugging.start(launched, calls, context, stops).then(
+        (result) => this.#ended(outcome({ result })),
+        (error) => this.#ended(outcome({ error })),
+      );
+    };
+    this.#prepared(args, { debugger: debugging, path, start, end: () => debugging.session.terminate() });
+  }
+
+  #attach(args: Arguments): void {
+    if (this.#target !== undefined) throw new Error("a program is debugged already");
+    const { attach } = this.#programs;
+    if (attach === undefined) throw new Error("there is no program to attach to: use launch");
+    const { program, session, follow, path, configured, detached } = attach(args);
+    const debugging = new Debugger(program, this.#observer());
+    let isDetached = false;
+    let current = session;
+    const end = () => {
+      if (isDetached) return;
+      isDetached = true;
+      current?.listen(undefined);
+      detached();
+      this.#connection.event("terminated");
+    };
+    const start = (stops: boolean) => {
+      if (session !== undefined) debugging.attach(session, stops);
+      let isFirst = session === undefined;
+      follow?.((next) => {
+        current?.listen(undefined); // the instance may be called again without an editor
+        current = next;
+        debugging.attach(next, isFirst && stops);
+        isFirst = false;
+      });
+      configured();
+    };
+    this.#connection.event("capabilities", { capabilities: { supportsStepBack: false } });
+    this.#started = true; // an editor that leaves before it is configured detaches, too
+    this.#prepared(args, { debugger: debugging, path, start, end });
+  }
+
+  /** Tells the editor that it may set breakpoints. */
+  #prepared({ stopOnEntry }: Arguments, target: Target): void {
+    this.#stopOnEntry = stopOnEntry === true;
+    this.#target = target;
+    this.#connection.event("initialized");
+  }
+
+  #observer(): ConstructorParameters<typeof Debugger>[1] {
+    return {
       stopped: (stop: Stop) => this.#stopped(stop),
       logged: (text: string, place: Place) =>
         this.#connection.event("output", {
@@ -161,19 +246,13 @@ class Adapter {
           line: place.line,
         }),
     };
-    this.#launched = { ...launched, debugger: new Debugger(launched.program, observer) };
-    this.#connection.event("initialized");
   }
 
   #start(): void {
-    const launched = this.#launched ?? this.#notLaunched();
-    const { calls, context, outcome } = launched;
-    if (this.#started) throw new Error("the program has started already");
-    this.#started = true;
-    this.#debugger.start(launched, calls, context, this.#stopOnEntry).then(
-      (result) => this.#ended(outcome({ result })),
-      (error) => this.#ended(outcome({ error })),
-    );
+    const { start } = this.#target ?? this.#notLaunched();
+    if (this.#isConfigured) throw new Error("the program has started already");
+    this.#isConfigured = this.#started = true;
+    start(this.#stopOnEntry);
   }
 
   #notLaunched(): never {
@@ -189,7 +268,7 @@ class Adapter {
   }
 
   #end(): void {
-    if (this.#started) this.#debugger.session.terminate();
+    if (this.#started) this.#target?.end();
     // The response to the request that ends the session goes out first.
     setTimeout(() => this.#done(this.#status), 0);
   }
@@ -418,7 +497,7 @@ class Adapter {
   /** The path of a source file: as the module names it, if there is such a file, or beside the module. */
   #pathOf(name: string): string {
     if (isRemote(name)) return name;
-    const folder = dirname(this.#launched?.path ?? "");
+    const folder = dirname(this.#target?.path ?? "");
     const beside = resolve(folder, name);
     if (isAbsolute(name) && existsSync(name)) return name;
     const near = resolve(folder, basename(name));

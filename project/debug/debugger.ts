@@ -65,6 +65,15 @@ export class Debugger {
     return this.#session.run(calls, context);
   }
 
+  /** Takes over the session of a program that runs already. */
+  attach(session: Session, atNext: boolean): void {
+    this.#session = session;
+    session.listen({ stopped: (stop) => this.#observer.stopped(stop) });
+    this.#apply();
+    if (this.#watches.size > 0) this.#applyWatches();
+    if (atNext) session.pause();
+  }
+
   /** Replaces the breakpoints of a source: lines with their conditions. */
   breakInSource(source: Source, lines: readonly (BreakpointRequest & { readonly line: number })[]): PlacedBreakpoint[] {
     return this.#replace(source, lines, ({ line }) => this.program.sources.locationsOf(source, line)?.locations ?? []);

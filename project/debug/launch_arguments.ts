@@ -1,7 +1,7 @@
 /**
- * The arguments of the launch request of the Debug Adapter Protocol, as `waft debug --dap` reads them. Out: one row
- * each, with the JSON schema by which an editor completes and checks a configuration (editors/vscode/package.json
- * repeats it; a test compares them).
+ * The arguments of the launch request of the Debug Adapter Protocol, as `waft debug --dap` reads them, and those of the
+ * attach request, which debug servers read. Out: one row each, with the JSON schema by which an editor completes and
+ * checks a configuration (editors/vscode/package.json repeats it; a test compares them).
  */
 
 /** The schema of one argument. */
@@ -41,6 +41,17 @@ export const LAUNCH_ARGUMENTS = {
     default: [],
   },
   stopOnEntry: { type: "boolean", description: "Stop at the first instruction.", default: false },
+} as const satisfies Readonly<Record<string, LaunchArgument>>;
+
+/** The arguments to attach to a running program, by name. */
+export const ATTACH_ARGUMENTS = {
+  port: { type: "integer", description: "The port of the program's debug server, on this machine." },
+  program: {
+    type: "string",
+    description:
+      "The name of the instance to debug, or the file that waft serve --debug serves. Default: the first one.",
+  },
+  stopOnEntry: { type: "boolean", description: "Stop at the next instruction.", default: false },
 } as const satisfies Readonly<Record<string, LaunchArgument>>;
 
 /** The arguments of a launch request, as an editor sent them. */

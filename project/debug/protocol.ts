@@ -28,13 +28,14 @@ export class Connection {
   /** Settled when all requests so far are answered. */
   #answered: Promise<void> = Promise.resolve();
 
-  /** `ended` is called once no request will follow. */
+  /** `ended` is called when no request will follow, possibly several times. */
   constructor(input: Readable, output: Writable, serve: Serve, ended: () => void) {
     this.#output = output;
     this.#serve = serve;
     this.#ended = ended;
     input.on("data", (data: Uint8Array) => this.#receive(data));
     input.on("end", ended);
+    input.on("close", ended); // without an end, if this side has closed the stream
     input.on("error", ended);
     output.on("error", ended);
   }
@@ -68,7 +69,9 @@ export class Connection {
       if (this.#input.length > MAX_HEADER) throw new SyntaxError("the input is not the Debug Adapter Protocol");
       return undefined;
     }
-    const length = Number(/^content-length: *(\d+)$/im.exec(this.#input.toString("latin1", 0, end))?.[1] ?? NaN);
+    // Not a field of many: a request of HTTP that a web page sends to the port must be refused.
+    const header = this.#input.toString("latin1", 0, end).replace(/\r\ncontent-type: [^\r\n]*$/i, "");
+    const length = Number(/^content-length: *(\d+)$/i.exec(header)?.[1] ?? NaN);
     if (!(length <= MAX_BODY)) throw new SyntaxError("a message without a valid Content-Length");
     const start = end + SEPARATOR.length;
     if (this.#input.length < start + length) return undefined;

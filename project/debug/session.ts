@@ -9,6 +9,8 @@
  */
 import type { Context, ExternGlobal, ExternTable, Instance, Memory } from "@waft/engine";
 import { NewEngine, TrapError } from "@waft/engine";
+import { callCanSuspend } from "@waft/engine/internal/runtime/host_limits";
+import type { DebuggedTasks } from "@waft/component/internal/component";
 import { type DebuggedFunction, type LocalSlot, RECORD } from "./instrument.ts";
 import type { Program } from "./program.ts";
 import { readNumber, type Value, writeNumber } from "./values.ts";
@@ -47,10 +49,21 @@ export interface Breakpoint {
 export interface Runs {
   /** An instance of the instrumented module. */
   readonly instance: Instance;
-  /** Makes another instance, in which the calls of the host repeat their results and effects. */
-  readonly again: () => Instance;
+  /**
+   * Makes another instance, in which the calls of the host repeat their results and effects; without it, the program
+   * cannot go back.
+   */
+  readonly again?: () => Instance;
   /** True while the log of host calls is complete, so that {@linkcode again} works. */
   readonly canRepeat: () => boolean;
+  /** The tasks of a component with asynchronous functions. */
+  readonly tasks?: DebuggedTasks | undefined;
+}
+
+/** The records of a thread that another one has replaced. */
+interface SavedRecords {
+  readonly current: unknown;
+  readonly bytes: Uint8Array;
 }
 
 /** Receives the stops of a session. */
@@ -73,6 +86,8 @@ interface Stepping {
   readonly step: Step;
   /** Step by instructions rather than by lines. */
   readonly byInstruction: boolean;
+  /** The thread that steps. */
+  readonly thread: object;
   readonly record: number;
   readonly func: DebuggedFunction;
   readonly line: string;
@@ -109,7 +124,7 @@ const RELAY = `(module (import "" "stop" (func $stop (param i32))) (export "stop
 /** A run. */
 export class Session {
   readonly program: Program;
-  readonly #listener: Listener;
+  #listener: Listener | undefined;
   readonly #runs: Runs;
   #instance: Instance;
   #memory!: Memory;
@@ -129,15 +144,18 @@ export class Session {
   #wanted: StopReason | undefined;
   /** Resumes the stopped program. */
   #resume: (() => void) | undefined;
+  /** Settled when the calls so far have ended. */
+  #calls: Promise<unknown> = Promise.resolve();
 
-  /** The program stops at its first instruction if `atEntry`. */
-  constructor(program: Program, runs: Runs, listener: Listener, atEntry: boolean) {
+  /** The program stops at its first instruction if `atEntry`, and never without a listener. */
+  constructor(program: Program, runs: Runs, listener: Listener | undefined, atEntry: boolean) {
     this.program = program;
     this.#runs = runs;
     this.#instance = runs.instance;
     this.#listener = listener;
     if (atEntry) this.#wanted = "entry";
     this.#enter(runs.instance, FAR);
+    runs.tasks?.listen((thread) => this.#switchTo(thread));
   }
 
   /** Prepares a run in an instance, which waits for `epoch`. */
@@ -169,31 +187,67 @@ export class Session {
       try {
         return await this.#run(calls, context);
       } catch (error) {
-        const next = this.#next;
-        if (next === undefined) throw error;
+        const next = this.#next, { again } = this.#runs;
+        if (next === undefined || again === undefined) throw error;
         this.#next = undefined;
         this.#reverse = next;
         this.#instance.close();
-        this.#enter(this.#runs.again(), next.stage === "before" ? next.from : next.end.epoch);
+        this.#enter(again(), next.stage === "before" ? next.from : next.end.epoch);
       }
     }
   }
 
   async #run(calls: readonly PlannedCall[], context: Context): Promise<unknown> {
-    const { names, records } = this.program.instrumented;
-    const start = names.start === undefined ? [] : [{ name: names.start, args: [] }];
+    const { start } = this.program.instrumented.names;
     let result: unknown;
-    for (const { name, args } of [...start, ...calls]) {
-      this.#current.value = 0;
-      this.#top.value = records;
+    for (const { name, args } of [...(start === undefined ? [] : [{ name: start, args: [] }]), ...calls]) {
       result = await this.#call(name, args, context);
     }
     return result;
   }
 
+  /** Calls an export once the calls before it have ended: all use the same records of frames. */
+  call(name: string, args: readonly unknown[], context: Context): Promise<unknown> {
+    const result = this.#calls.then(() => this.#call(name, args, context));
+    this.#calls = result.catch(() => {});
+    return result;
+  }
+
   async #call(name: string, args: readonly unknown[], context: Context): Promise<unknown> {
+    const { signal } = this.#abort;
+    const limited = context.signal === undefined ? signal : AbortSignal.any([signal, context.signal]);
+    return await this.during(() => this.#instance.callAsync({ ...context, signal: limited }, name, ...args));
+  }
+
+  /** The thread whose activations the records are, and those of the others, which have left frames. */
+  #thread: object = this;
+  readonly #saved = new WeakMap<object, SavedRecords>();
+
+  /** Replaces the records by those of another thread; all threads of an instance write them to the same place. */
+  #switchTo(thread: object): void {
+    if (thread === this.#thread) return;
+    const { records } = this.program.instrumented;
+    const top = this.#top.value as number;
+    if (this.#current.value !== 0) {
+      const bytes = new Uint8Array(this.#memory.buffer, records, top - records).slice();
+      this.#saved.set(this.#thread, { current: this.#current.value, bytes });
+    }
+    this.#thread = thread;
+    const saved = this.#saved.get(thread);
+    this.#saved.delete(thread);
+    this.#current.value = saved?.current ?? 0;
+    this.#top.value = records + (saved?.bytes.length ?? 0);
+    if (saved !== undefined) new Uint8Array(this.#memory.buffer).set(saved.bytes, records);
+  }
+
+  /** Makes a call, in which no activation of an earlier one is left; stops where it traps. */
+  async during<T>(call: () => Promise<T>): Promise<T> {
+    this.#switchTo({});
+    this.#current.value = 0;
+    this.#top.value = this.program.instrumented.records;
+    this.#arm(); // a reset of the instance has cleared the flags
     try {
-      return await this.#instance.callAsync({ ...context, signal: this.#abort.signal }, name, ...args);
+      return await call();
     } catch (error) {
       if (error instanceof TrapError && !this.#abort.signal.aborted) {
         this.#reverse = undefined;
@@ -229,6 +283,16 @@ export class Session {
     this.#go();
   }
 
+  /** Reports stops to `listener` from now on. Without one, the program goes on, and does not stop any more. */
+  listen(listener: Listener | undefined): void {
+    this.#listener = listener;
+    if (listener !== undefined) return;
+    this.#wanted = undefined;
+    this.#watch = undefined;
+    this.#breakpoints = new Map();
+    this.continue();
+  }
+
   /** Replaces all breakpoints. */
   setBreakpoints(breakpoints: readonly Breakpoint[]): void {
     this.#breakpoints = new Map(breakpoints.map((each) => [each.location, each]));
@@ -262,7 +326,7 @@ export class Session {
     const [frame] = this.frames();
     if (frame !== undefined) {
       const { func, record, location } = frame;
-      this.#stepping = { step, byInstruction, record, func, line: this.#lineOf(location) };
+      this.#stepping = { step, byInstruction, thread: this.#thread, record, func, line: this.#lineOf(location) };
     }
     this.#arm();
     this.#go();
@@ -275,6 +339,7 @@ export class Session {
 
   /** Throws an Error if the program cannot go back: its run cannot be repeated, or has just begun. */
   requireBack(): void {
+    if (this.#runs.again === undefined) throw new Error("a program that an editor is attached to cannot go back");
     if (!this.#runs.canRepeat()) throw new Error("the calls of the host take too much memory to be repeated");
     const [frame] = this.frames();
     if (frame === undefined || (this.#epoch <= 1n && frame.location === frame.func.firstLocation)) {
@@ -453,10 +518,15 @@ export class Session {
   }
 
   /** Called before the instruction at a location whose flag is set, and at the beginning of the awaited epoch. */
-  #hit(location: number): Promise<void> | undefined {
+  #hit(location: number): unknown {
     if (this.#reverse !== undefined) return this.#arrived(this.#reverse, location);
     const stop = this.#stopAt(location);
-    return stop === undefined ? undefined : this.#stop(stop);
+    // Code that JavaScript calls without waiting for it, such as an allocator for a string, cannot wait for a command.
+    if (stop === undefined || !callCanSuspend()) return undefined;
+    const { tasks } = this.#runs;
+    const isHeard = this.#listener !== undefined;
+    const until = this.#stop(stop);
+    return tasks === undefined ? until : isHeard ? tasks.hold(until) : undefined;
   }
 
   #stopAt(location: number): Stop | undefined {
@@ -472,7 +542,9 @@ export class Session {
     return this.#stepping !== undefined && this.#stepDone(this.#stepping, location) ? { reason: "step" } : undefined;
   }
 
-  #stepDone({ step, byInstruction, record, func, line }: Stepping, location: number): boolean {
+  #stepDone({ step, byInstruction, thread, record, func, line }: Stepping, location: number): boolean {
+    // Activations of other tasks have records of the same addresses.
+    if (this.#runs.tasks !== undefined && thread !== this.#thread) return false;
     const current = this.#current.value as number;
     if (step !== "into" && current > record) return false;
     if (byInstruction) return step !== "out" || current < record;
@@ -488,9 +560,11 @@ export class Session {
   #stop(stop: Stop): Promise<void> {
     this.#wanted = undefined;
     this.#stepping = undefined;
+    const listener = this.#listener;
+    if (listener === undefined) return Promise.resolve();
     return new Promise((resolve) => {
       this.#resume = resolve;
-      this.#listener.stopped(stop);
+      listener.stopped(stop);
     });
   }
 

@@ -87,7 +87,7 @@ export async function openPackage(files: ReadonlyMap<string, Uint8Array>, versio
   }
   const document = readCatalogDocument(bytes);
   const found: Diagnostic[] = [];
-  const plugins = Object.create(null) as { [id: string]: PackagePlugin };
+  const plugins: { [id: string]: PackagePlugin } = Object.create(null);
   const catalog = document.value as JsonObject;
   (catalog.plugins as JsonObject[]).forEach((item, i) => {
     const at = `/plugins/${i}`;

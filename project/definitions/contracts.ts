@@ -72,7 +72,7 @@ export function bindContracts(
   definitions: { readonly [id: string]: Definition },
   choices: ReadonlyMap<string, readonly string[]>,
 ): BindingPlan {
-  const bindings = Object.create(null) as { [id: string]: { [namespace: string]: string[] } };
+  const bindings: { [id: string]: { [namespace: string]: string[] } } = Object.create(null);
   const ambiguous: BindingQuestion[] = [];
   const unbound: BindingQuestion[] = [];
   for (const consumer of Object.keys(definitions).sort()) {
@@ -178,7 +178,7 @@ export function reachOf(
   id: string,
   plugins: PluginSet,
 ): { [provider: string]: { readonly [name: string]: JsonObject } } {
-  const reach = Object.create(null) as { [provider: string]: { readonly [name: string]: JsonObject } };
+  const reach: { [provider: string]: { readonly [name: string]: JsonObject } } = Object.create(null);
   const open = [id];
   while (open.length > 0) {
     const plugin = plugins[open.pop()!];

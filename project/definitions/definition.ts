@@ -380,7 +380,7 @@ export function normalizeDefinition(d: Definition): Definition {
 
 /** A copy of a scope with its lists sorted. */
 export function sortScope(scope: JsonObject): JsonObject {
-  const sorted = Object.create(null) as JsonObject;
+  const sorted: JsonObject = Object.create(null);
   for (const key of Object.keys(scope)) {
     const value = scope[key];
     sorted[key] = Array.isArray(value) ? [...value].sort() : value;

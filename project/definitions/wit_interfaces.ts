@@ -6,7 +6,7 @@
  * this table can be linked, in the versions that waft implements. An interface without authorities carries values only:
  * its functions act on resources that other rows have opened.
  */
-import { parseInterfaceName } from "@waft/component/internal/model/names";
+import { parseInterfaceName, versionTrack } from "@waft/component/internal/model/names";
 import { nearestName } from "../base/grammar.ts";
 
 /** A row of the table. */
@@ -75,6 +75,14 @@ export function splitInterface(name: string): { readonly plain: string; readonly
   } catch {
     return undefined;
   }
+}
+
+/** Whether an interface that is offered serves one that is imported: the same name, in a compatible version. */
+export function sameInterface(offered: string, wanted: string): boolean {
+  if (offered === wanted) return true;
+  const [own, other] = [splitInterface(offered), splitInterface(wanted)];
+  return own !== undefined && other !== undefined && own.plain === other.plain &&
+    versionTrack(own.version) === versionTrack(other.version);
 }
 
 function hasVersion(version: string, row: string): boolean {

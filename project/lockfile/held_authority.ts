@@ -57,7 +57,7 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
   const plugin = plugins[id];
   const pack = packages[plugin.package];
   if (pack === undefined) return undefined;
-  const reach = Object.create(null) as { [provider: string]: { [name: string]: JsonObject } };
+  const reach: { [provider: string]: { [name: string]: JsonObject } } = Object.create(null);
   for (const [provider, grants] of Object.entries(reachOf(id, plugins))) {
     if (Object.keys(grants).length > 0) reach[provider] = sortGrants(grants);
   }
@@ -72,7 +72,7 @@ function holderOf(id: string, { packages, plugins, guest }: AuthorityState): Aut
     guest: Object.keys(guest).filter((namespace) => guest[namespace] === id).sort(),
     ...worldOf(plugin),
   };
-  const bindings = Object.create(null) as { [namespace: string]: string[] };
+  const bindings: { [namespace: string]: string[] } = Object.create(null);
   for (const namespace of Object.keys(plugin.bindings)) bindings[namespace] = [...plugin.bindings[namespace]].sort();
   const digest = digestJson({
     ...facts,

@@ -106,7 +106,7 @@ function decision(r: Reviewed): string {
 
 /** Entries present on one side only, or equal on both. */
 function agree<T>(a: { readonly [id: string]: T }, b: { readonly [id: string]: T }): { [id: string]: T } {
-  const both = Object.create(null) as { [id: string]: T };
+  const both: { [id: string]: T } = Object.create(null);
   for (const id of new Set([...Object.keys(a), ...Object.keys(b)])) {
     const [x, y] = [a[id], b[id]];
     if (x !== undefined && y !== undefined && jcs(x) !== jcs(y)) continue;
@@ -120,8 +120,8 @@ function fromValue(value: JsonValue): Previous {
   const rules = LOCKFILE_SCHEMA.definitions!;
   const good = (entry: JsonValue, name: string): boolean =>
     walkSchema(entry, { ...rules[name], definitions: rules }, { limit: 1 }).length === 0;
-  const packages = Object.create(null) as { [id: string]: LockedPackage };
-  const plugins = Object.create(null) as { [id: string]: LockedPlugin };
+  const packages: { [id: string]: LockedPackage } = Object.create(null);
+  const plugins: { [id: string]: LockedPlugin } = Object.create(null);
   if (isObject(value.packages)) {
     for (const [id, entry] of Object.entries(value.packages)) {
       if (!good(id, "pluginID") || !good(entry, "package")) continue;

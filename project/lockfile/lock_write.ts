@@ -24,7 +24,7 @@ export interface LockDraft {
 const ORDERS = {
   top: ["$schema", "lockVersion", "requirements", "packages", "plugins", "guest"],
   package: ["version", "source", "artifact", "publisher", "seal"],
-  source: ["kind", "registry", "path"],
+  source: ["kind", "registry", "path", "reference", "manifest", "signedBy"],
   artifact: ["digest", "size"],
   plugin: [
     "package",

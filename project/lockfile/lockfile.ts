@@ -13,7 +13,7 @@ import { checkConfig } from "../definitions/config_schema.ts";
 import { checkDefinition, definitionDigest, scopeOf } from "../definitions/definition.ts";
 import { type Diagnostic, ProjectError, quote, readablePointer, stepInto } from "../base/diagnostic.ts";
 import { isObject, type JsonDocument, type JsonValue, readJson } from "../base/json_read.ts";
-import { type Lockfile, LOCKFILE_SCHEMA } from "./lock_schema.ts";
+import { type LockedSource, type Lockfile, LOCKFILE_SCHEMA } from "./lock_schema.ts";
 import { checkReferences } from "./lock_references.ts";
 import { LockReport, packageAt, pluginAt } from "./lock_report.ts";
 import { toDiagnostic } from "../manifest/manifest.ts";
@@ -109,6 +109,15 @@ const STAGES: readonly Stage[] = [
   checkReviews,
 ];
 
+/** The keys of each kind of source, besides `kind`. */
+const KEYS_OF_SOURCE: {
+  readonly [kind in LockedSource["kind"]]: { readonly needed: readonly string[]; readonly allowed: readonly string[] };
+} = {
+  registry: { needed: ["registry"], allowed: [] },
+  path: { needed: ["path"], allowed: [] },
+  oci: { needed: ["reference", "manifest"], allowed: ["signedBy"] },
+};
+
 function checkValues(lock: Lockfile, report: LockReport): void {
   for (const [id, entry] of Object.entries(lock.packages)) {
     const at = packageAt(id);
@@ -120,28 +129,37 @@ function checkValues(lock: Lockfile, report: LockReport): void {
       );
     }
     const { source } = entry;
-    const wanted = source.kind;
-    const other = wanted === "registry" ? "path" : "registry";
-    if (!Object.hasOwn(source, wanted)) {
-      report.add("value", `${at}/source`, `${readablePointer(at)}.source needs "${wanted}"`);
+    const { needed, allowed } = KEYS_OF_SOURCE[source.kind];
+    for (const key of needed) {
+      if (!Object.hasOwn(source, key)) {
+        report.add("value", `${at}/source`, `${readablePointer(at)}.source needs "${key}"`);
+      }
     }
-    if (Object.hasOwn(source, other)) {
+    for (const key of Object.keys(source)) {
+      if (key === "kind" || needed.includes(key) || allowed.includes(key)) continue;
       report.add(
         "unknown-key",
-        `${at}/source/${other}`,
-        `"${other}" is not allowed in a source of kind "${wanted}"`,
+        `${at}/source/${key}`,
+        `"${key}" is not allowed in a source of kind "${source.kind}"`,
         undefined,
         "key",
+      );
+    }
+    if (source.kind === "oci" && source.reference?.includes("@") && !source.reference.endsWith(`@${source.manifest}`)) {
+      report.add(
+        "value",
+        `${at}/source/manifest`,
+        `${readablePointer(at)}.source.manifest is not that of its reference`,
       );
     }
     if (source.kind === "registry" && entry.publisher === undefined) {
       report.add("value", at, `${readablePointer(at)} needs "publisher"`);
     }
-    if (source.kind === "path" && entry.publisher !== undefined) {
+    if (source.kind !== "registry" && entry.publisher !== undefined) {
       report.add(
         "unknown-key",
         `${at}/publisher`,
-        '"publisher" is not allowed for a package from a path',
+        `"publisher" is not allowed for a package from ${source.kind === "path" ? "a path" : "an OCI registry"}`,
         undefined,
         "key",
       );

@@ -11,7 +11,7 @@ import { type Definition, normalizeDefinition, scopeOf, sortScope } from "../def
 import { newImports } from "../definitions/world_rows.ts";
 import { type Digest, digestJson, jcs } from "../base/integrity.ts";
 import type { JsonObject } from "../base/json_read.ts";
-import type { LockedPackage, LockedPlugin } from "./lock_schema.ts";
+import { type LockedPackage, type LockedPlugin, originOf } from "./lock_schema.ts";
 
 type Grants = { readonly [name: string]: JsonObject };
 
@@ -22,7 +22,7 @@ export function reviewDigest(
   publisher: string | undefined,
   plugins: PluginSet,
 ): Digest {
-  const reach = Object.create(null) as JsonObject;
+  const reach: JsonObject = Object.create(null);
   const providers = reachOf(id, plugins);
   for (const provider of Object.keys(providers)) reach[provider] = sortGrants(providers[provider]);
   return digestJson({
@@ -44,7 +44,7 @@ function worldImports({ world }: Definition): { readonly imports?: string[] } {
 
 /** A copy of grants with every list sorted. */
 export function sortGrants(grants: Grants): { [name: string]: JsonObject } {
-  const sorted = Object.create(null) as { [name: string]: JsonObject };
+  const sorted: { [name: string]: JsonObject } = Object.create(null);
   for (const name of Object.keys(grants)) sorted[name] = sortScope(grants[name]);
   return sorted;
 }
@@ -57,7 +57,7 @@ export function sealPackage(id: string, entry: Omit<LockedPackage, "seal">): Dig
 
 /** The seal of a plugin entry. It covers the fields that neither the definition's digest nor the review covers. */
 export function sealPlugin(id: string, entry: Omit<LockedPlugin, "seal">): Digest {
-  const bindings = Object.create(null) as { [namespace: string]: string[] };
+  const bindings: { [namespace: string]: string[] } = Object.create(null);
   for (const namespace of Object.keys(entry.bindings)) bindings[namespace] = [...entry.bindings[namespace]].sort();
   return digestJson({
     id,
@@ -122,7 +122,7 @@ export function reviewReasons(
         text: `its publisher changed from ${before.package.publisher ?? "none"} to ${nextPackage.publisher ?? "none"}`,
       });
     }
-    if (jcs(before.package.source) !== jcs(nextPackage.source)) {
+    if (jcs(originOf(before.package.source)) !== jcs(originOf(nextPackage.source))) {
       reasons.push({ rule: "registry", text: "its source changed" });
     }
   }

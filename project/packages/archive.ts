@@ -6,6 +6,7 @@
  * absolute or climbing paths, or names that collide on some file system. Every size is bounded before memory is
  * allocated. Writing is canonical: sorted names, mode 0644, no times, no owners.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { constants, gzipSync, inflateRawSync } from "node:zlib";
 import { isWindowsDevice } from "@waft/engine/internal/host/windows_names";
 import { fail, type ProjectError, quote } from "../base/diagnostic.ts";
@@ -59,7 +60,7 @@ function gunzip(packed: Uint8Array, limits: ArchiveLimits): Uint8Array {
     unpacked = new Uint8Array(result.buffer.buffer, result.buffer.byteOffset, result.buffer.byteLength);
     used = result.engine.bytesWritten;
   } catch (error) {
-    if ((error as { readonly code?: string }).code === "ERR_BUFFER_TOO_LARGE") {
+    if (errorCode(error) === "ERR_BUFFER_TOO_LARGE") {
       throw bad("bomb", `the archive unpacks to more than ${limit} bytes`);
     }
     throw bad("gzip", "the compressed data is damaged");
@@ -269,7 +270,7 @@ export function writeTar(
 export function writeArchive(
   files: ReadonlyMap<string, Uint8Array>,
   limits: ArchiveLimits = ARCHIVE_LIMITS,
-): Uint8Array {
+): Uint8Array<ArrayBuffer> {
   const { packedBytes } = limits;
   const tar = writeTar(files, limits);
   const packed = new Uint8Array(gzipSync(tar, { level: 9, strategy: constants.Z_DEFAULT_STRATEGY }));
@@ -285,7 +286,33 @@ export function writeArchive(
   return packed;
 }
 
-function writeHeader(path: string, size: number): Uint8Array {
+/** An entry of a tar file. */
+export interface TarEntry {
+  /** Relative path; that of a folder ends with a slash. */
+  readonly path: string;
+  readonly mode: number;
+  /** The contents of a file. */
+  readonly bytes?: Uint8Array;
+}
+
+/** A tar file with these entries, in their order, without times and owners. */
+export function tarFile(entries: readonly TarEntry[]): Uint8Array {
+  const blocks = (bytes: number) => Math.ceil(bytes / BLOCK) * BLOCK;
+  const total = entries.reduce((sum, { bytes }) => sum + BLOCK + blocks(bytes?.length ?? 0), 2 * BLOCK);
+  const tar = new Uint8Array(total);
+  let at = 0;
+  for (const { path, mode, bytes = new Uint8Array() } of entries) {
+    tar.set(writeHeader(path, bytes.length, mode), at);
+    tar.set(bytes, at + BLOCK);
+    at += BLOCK + blocks(bytes.length);
+  }
+  return tar;
+}
+
+const FILE_TYPE = "0";
+const FOLDER_TYPE = "5";
+
+function writeHeader(path: string, size: number, mode = 0o644): Uint8Array {
   const header = new Uint8Array(BLOCK);
   const bytes = new TextEncoder().encode(path);
   let name = bytes;
@@ -304,13 +331,13 @@ function writeHeader(path: string, size: number): Uint8Array {
   }
   header.set(name, 0);
   const put = (text: string, at: number): void => header.set(new TextEncoder().encode(text), at);
-  put("0000644\0", 100);
+  put(`${mode.toString(8).padStart(7, "0")}\0`, 100);
   put("0000000\0", 108);
   put("0000000\0", 116);
   put(`${size.toString(8).padStart(11, "0")}\0`, 124);
   put("00000000000\0", 136);
   put("        ", 148);
-  put("0", 156);
+  put(path.endsWith("/") ? FOLDER_TYPE : FILE_TYPE, 156);
   put("ustar\u000000", 257);
   let sum = 0;
   for (const byte of header) sum += byte;

@@ -4,15 +4,17 @@
  * In: the flags of a command (or a test's choices). Out: one immutable context. Operations print nothing and read
  * no other environment.
  */
-import { fail, ProjectError } from "../base/diagnostic.ts";
+import { ProjectError } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
 import { BlobCache } from "./cache.ts";
 import { Credentials } from "./credentials.ts";
+import { type IdentitySource, identitySource } from "./identity_source.ts";
 import type { LockedSource } from "../lockfile/lock_schema.ts";
-import { type MachineConfig, readMachine, registryFor, requireTrusted } from "./machine.ts";
+import { type MachineConfig, readMachine, registryFor, requireAllowed, requireTrusted } from "./machine.ts";
 import type { ModuleInspector } from "../definitions/module_inspector.ts";
 import { type MachinePaths, machinePaths, platformName } from "../base/paths.ts";
 import type { Source } from "./source.ts";
+import { type OciRequest, OciSource } from "./source_oci.ts";
 import { PathSource } from "./source_path.ts";
 import { RegistrySource } from "./source_registry.ts";
 import { VERSION } from "../base/version_string.ts";
@@ -41,6 +43,12 @@ export interface OpsContext {
   readonly inspect?: ModuleInspector;
   /** The registry's token. */
   readonly token?: string;
+  /**
+   * Where a workflow gets its identity token, for publishing without a token of the registry.
+   *
+   * @internal
+   */
+  readonly identity?: IdentitySource;
   /** Replaces `globalThis.fetch`. */
   readonly fetch?: typeof globalThis.fetch;
   /** Milliseconds since 1970. */
@@ -79,6 +87,7 @@ export async function makeContext(choices: ContextChoices = {}): Promise<OpsCont
     files,
     ...(choices.registry === undefined ? {} : { registry: choices.registry }),
   });
+  const identity = identitySource(env);
   const token = env.WAFT_TOKEN || await keptToken(paths, files, machine.registry);
   return {
     files,
@@ -90,6 +99,7 @@ export async function makeContext(choices: ContextChoices = {}): Promise<OpsCont
     platform: platformName(),
     now: choices.now ?? Date.now,
     ...(choices.inspect === undefined ? {} : { inspect: choices.inspect }),
+    ...(identity === undefined ? {} : { identity }),
     ...(token === undefined || token === "" ? {} : { token }),
     ...(choices.fetch === undefined ? {} : { fetch: choices.fetch }),
   };
@@ -114,6 +124,7 @@ export class SourceSet {
   readonly #root: string;
   readonly #registries = new Map<string, RegistrySource>();
   readonly #paths = new Map<string, PathSource>();
+  readonly #oci = new Map<string, OciSource>();
 
   constructor(context: OpsContext, root: string) {
     this.#context = context;
@@ -125,10 +136,7 @@ export class SourceSet {
     let source = this.#registries.get(address);
     if (source === undefined) {
       const { paths, offline, files, fetch, token, machine } = this.#context;
-      const allowed = machine.policy.registries;
-      if (allowed !== undefined && !allowed.includes(address)) {
-        throw fail("policy.registry", `the machine's policy does not allow the registry ${address}`);
-      }
+      requireAllowed(address, machine);
       source = new RegistrySource(address, {
         paths,
         offline,
@@ -148,9 +156,30 @@ export class SourceSet {
     return source;
   }
 
-  /** The source that a lockfile names; a registry must be one that this machine trusts. */
+  /**
+   * A package in an OCI registry. `range`: the versions to choose from, if the reference has neither tag nor digest.
+   */
+  oci(wanted: OciRequest, range?: string): OciSource {
+    const key = JSON.stringify([wanted, range]);
+    let source = this.#oci.get(key);
+    if (source === undefined) {
+      const { cache, offline, fetch, machine } = this.#context;
+      source = new OciSource(wanted, {
+        cache,
+        offline,
+        requireAllowed: (host) => requireAllowed(`https://${host}`, machine),
+        ...(fetch === undefined ? {} : { fetch }),
+        ...(range === undefined ? {} : { range }),
+      });
+      this.#oci.set(key, source);
+    }
+    return source;
+  }
+
+  /** The source that a lockfile names; a registry of waft must be one that this machine trusts. */
   locked(source: LockedSource): Source {
     if (source.kind === "path") return this.directory(source.path);
+    if (source.kind === "oci") return this.oci(source);
     requireTrusted(source.registry, this.#context.machine);
     return this.registry(source.registry);
   }

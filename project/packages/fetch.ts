@@ -13,11 +13,14 @@ import { type InspectedModule, InspectionError } from "../definitions/module_ins
 import type { Release, Source } from "./source.ts";
 import { PathSource } from "./source_path.ts";
 import type { OpsContext } from "./context.ts";
+import { notesOf } from "./release_notes.ts";
 
 /** An opened package and whether it had to be downloaded. */
 interface Fetched {
   readonly opened: OpenPackage;
   readonly downloaded: boolean;
+  /** The release notes in the archive. */
+  readonly notes?: string;
 }
 
 /** Fetches, checks and opens the package of a release. */
@@ -37,8 +40,11 @@ export async function fetchPackage(context: OpsContext, release: Release, source
     await context.cache.put(bytes);
   }
   let opened: OpenPackage;
+  let notes: string | undefined;
   try {
-    opened = await openPackage(readArchive(bytes), release.version);
+    const files = readArchive(bytes);
+    opened = await openPackage(files, release.version);
+    notes = notesOf(files);
   } catch (error) {
     if (!(error instanceof ProjectError)) throw error;
     throw new ProjectError([
@@ -49,7 +55,7 @@ export async function fetchPackage(context: OpsContext, release: Release, source
   if (opened.id !== release.package) {
     throw fail("integrity.package", `the archive of ${name} holds the package ${opened.id}`);
   }
-  return { opened, downloaded };
+  return { opened, downloaded, ...(notes === undefined ? {} : { notes }) };
 }
 
 /** Opens the package in a directory; its files must match the release. */

@@ -51,7 +51,16 @@ export interface MachineConfig {
   readonly projects: { readonly [root: string]: ProjectWasi };
   readonly policy: Policy;
   readonly policyFile?: string;
+  /** Where plugins run. */
+  readonly runtime: PluginRuntime;
 }
+
+/**
+ * `process`: in the process of the program. `runner`: each in a process of its own; plugins that are modules are
+ * refused, because they share the memory of their callers. `prefer-runner`: components in processes of their own,
+ * modules not.
+ */
+type PluginRuntime = "process" | "runner" | "prefer-runner";
 
 const URL_SCHEMA: Schema = { type: "string", minLength: 8, maxLength: 500, pattern: "^https?://[!-~]+$" };
 
@@ -78,6 +87,7 @@ const CONFIG_SCHEMA: Schema = {
         items: { type: "string", maxLength: 44, pattern: "^[A-Za-z0-9+/]{43}=$" },
       },
     },
+    runtime: { type: "string", enum: ["process", "runner", "prefer-runner"] },
     minReleaseAge: { type: "string", maxLength: 16, pattern: "^[0-9]{1,6}(?:m|h|d)$" },
     projects: {
       type: "object",
@@ -95,7 +105,7 @@ const CONFIG_SCHEMA: Schema = {
         },
       }, ["dirs", "env"]),
     },
-  }, ["registry", "registries", "trust", "keys", "minReleaseAge", "projects"]),
+  }, ["registry", "registries", "trust", "keys", "runtime", "minReleaseAge", "projects"]),
   definitions: SHARED_DEFINITIONS,
 };
 
@@ -126,15 +136,15 @@ export async function readMachine(
   const env = options.env ?? process.env;
   const registry = options.registry ?? (env.WAFT_REGISTRY || undefined) ?? (config?.registry as string | undefined) ??
     BASE_URL;
-  const prefixes = Object.create(null) as { [prefix: string]: string };
+  const prefixes: { [prefix: string]: string } = Object.create(null);
   for (const [prefix, url] of Object.entries((config?.registries ?? {}) as { [prefix: string]: string })) {
     prefixes[prefix.replace(/\/+$/, "")] = checkRegistryUrl(url);
   }
-  const keys = Object.create(null) as { [registry: string]: readonly string[] };
+  const keys: { [registry: string]: readonly string[] } = Object.create(null);
   for (const [url, list] of Object.entries((config?.keys ?? {}) as { [url: string]: string[] })) {
     keys[checkRegistryUrl(url)] = list;
   }
-  const projects = Object.create(null) as { [root: string]: ProjectWasi };
+  const projects: { [root: string]: ProjectWasi } = Object.create(null);
   for (const [root, entry] of Object.entries((config?.projects ?? {}) as { [root: string]: Partial<ProjectWasi> })) {
     projects[joinPaths(root)] = { dirs: entry.dirs ?? {}, env: entry.env ?? {} };
   }
@@ -144,6 +154,7 @@ export async function readMachine(
     keys,
     trusted: ((config?.trust ?? []) as string[]).map(checkRegistryUrl),
     projects,
+    runtime: (config?.runtime as PluginRuntime | undefined) ?? "process",
     minReleaseAgeMs: ageOf(config?.minReleaseAge as string | undefined),
     policy: {
       deny,
@@ -223,6 +234,11 @@ export function requireTrusted(registry: string, config: MachineConfig): void {
       help: 'add it to "trust" in config.json of the machine, pass --registry, or set WAFT_REGISTRY',
     });
   }
+  requireAllowed(registry, config);
+}
+
+/** Throws unless this machine's policy allows the registry at an address. */
+export function requireAllowed(registry: string, config: MachineConfig): void {
   const allowed = config.policy.registries;
   if (allowed !== undefined && !allowed.includes(registry)) {
     throw fail("policy.registry", `the machine's policy does not allow the registry ${registry}`, {

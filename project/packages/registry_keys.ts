@@ -5,6 +5,7 @@
  * are pinned in `registry-keys.json` of the machine's configuration; afterwards a key is added only if a known key
  * endorsed it. Control of a registry's address without its key is therefore not enough to offer a new release.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { dirname, join } from "node:path";
 import { record as closed } from "../definitions/definition.ts";
 import { fail, ProjectError } from "../base/diagnostic.ts";
@@ -155,6 +156,6 @@ async function writePins(files: Files, file: string, pins: { readonly [registry:
     await replaceWhole(files, file, new TextEncoder().encode(`${JSON.stringify(pins, null, 2)}\n`), 0o600);
   } catch (error) {
     // A machine with a read-only configuration pins keys in its config.json, or trusts the offered keys each time.
-    if (!["EACCES", "EROFS", "EPERM"].includes((error as { readonly code?: string }).code ?? "")) throw error;
+    if (!["EACCES", "EROFS", "EPERM"].includes(errorCode(error) ?? "")) throw error;
   }
 }

@@ -207,25 +207,29 @@ Deno.test({
   }
 });
 
-withRegistry("check reports releases that are no longer signed; offline it asks nothing", async (project, fake) => {
-  assert.equal(await add(project, fake), "ok");
-  fake.requests.length = 0;
-  const offline = await checkProject(await project.context(fake, { offline: true }), project.root);
-  assert.deepEqual([offline.diagnostics, fake.requests], [[], []]);
-  fake.keys = [new TestKey()];
-  const kept = await checkProject(await project.context(fake), project.root);
-  assert.deepEqual(kept.diagnostics, [], "a verified release stays valid");
-  const machine = new TempProject();
-  try {
-    machine.write("waft.json", project.read("waft.json")!);
-    machine.write("waft-lock.json", project.read("waft-lock.json")!);
-    fake.tamper = changing(RECORD, (b) => ({ ...b, signature: { ...(b.signature as object), value: "AAAA" } }));
-    const { diagnostics } = await checkProject(await machine.context(fake), machine.root);
-    assert.deepEqual(diagnostics.map((d) => d.code), ["signature.wrong"]);
-  } finally {
-    machine.remove();
-  }
-});
+withRegistry(
+  "check reports keys that changed and releases that are no longer signed; offline it asks nothing",
+  async (project, fake) => {
+    assert.equal(await add(project, fake), "ok");
+    fake.requests.length = 0;
+    const offline = await checkProject(await project.context(fake, { offline: true }), project.root);
+    assert.deepEqual([offline.diagnostics, fake.requests], [[], []]);
+    fake.keys = [new TestKey()];
+    const kept = await checkProject(await project.context(fake), project.root);
+    // The release was verified before; the head of the log is new, and its key is not endorsed.
+    assert.deepEqual(kept.diagnostics.map((d) => d.code), ["signature.key-changed"]);
+    const machine = new TempProject();
+    try {
+      machine.write("waft.json", project.read("waft.json")!);
+      machine.write("waft-lock.json", project.read("waft-lock.json")!);
+      fake.tamper = changing(RECORD, (b) => ({ ...b, signature: { ...(b.signature as object), value: "AAAA" } }));
+      const { diagnostics } = await checkProject(await machine.context(fake), machine.root);
+      assert.deepEqual(diagnostics.map((d) => d.code), ["signature.wrong"]);
+    } finally {
+      machine.remove();
+    }
+  },
+);
 
 Deno.test("signatures: keys and signatures of other forms are refused", () => {
   const key = new TestKey();

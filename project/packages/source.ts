@@ -31,6 +31,8 @@ export interface Release {
   readonly publishedAt?: string;
   readonly stability?: string;
   readonly yanked?: Yank;
+  /** What the authors tell the users of the release, or of its package. */
+  readonly deprecated?: string;
   /** True when the publisher has no other package in the registry. */
   readonly firstPublish?: boolean;
 }
@@ -77,6 +79,7 @@ export const INDEX_SCHEMA: Schema = {
           publishedAt: { type: "string", maxLength: 40, pattern: "^[0-9]{4}-[0-9]{2}-[0-9]{2}(?:T[0-9:.]+Z)?$" },
           stability: { type: "string", enum: ["experimental", "stable", "deprecated"] },
           firstPublish: { type: "boolean" },
+          deprecated: { type: "string", minLength: 1, maxLength: 300 },
           yanked: {
             type: "object",
             required: ["reason", "severity"],

@@ -8,6 +8,7 @@
  * content type, and is checked for shape; redirects are followed on the same origin only. Answers are cached with their
  * ETag, so an unchanged index costs one small round trip, and `--offline` can resolve from the last answers.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { join } from "node:path";
 import { type Diagnostic, fail, ProjectError, quote, redirectPlace } from "../base/diagnostic.ts";
 import { DISK, type Files } from "../base/files.ts";
@@ -17,7 +18,9 @@ import type { LockedSource } from "../lockfile/lock_schema.ts";
 import { type MachinePaths, OWN_DIRECTORY_MODE } from "../base/paths.ts";
 import { replaceWhole } from "../base/replace_file.ts";
 import { ARCHIVE_LIMITS } from "./archive.ts";
+import type { SignedHead } from "./checkpoint.ts";
 import { parsed } from "./registry_answer.ts";
+import { MAX_NOTES_BYTES } from "./release_notes.ts";
 import {
   FOUND_SCHEMA,
   INDEX_SCHEMA,
@@ -31,6 +34,8 @@ import { isCanonicalVersion } from "../base/version.ts";
 
 /** Largest record or list of search results that is read. */
 const MAX_ANSWER_BYTES = 4 << 20;
+/** Largest answer of the log that is read: 500 records, each with the definitions of a package. */
+const MAX_LOG_ANSWER_BYTES = 16 << 20;
 /** Most bytes of all indexes that are read from one registry by one command. */
 const MAX_ALL_INDEX_BYTES = 64 << 20;
 /** Maximum number of redirects followed for a request. */
@@ -70,13 +75,17 @@ export class RegistrySource implements Source {
   readonly locked: LockedSource;
   readonly #options: RegistryOptions;
   readonly #files: Files;
+  #token: string | undefined;
   readonly #known = new Map<string, Promise<readonly Release[] | undefined>>();
   #indexBytes = 0;
+  /** The head of the registry's log that this command has verified. */
+  readonly log: { head?: Promise<SignedHead | undefined> } = {};
 
   constructor(registry: string, options: RegistryOptions) {
     this.name = registry;
     this.locked = { kind: "registry", registry };
     this.#options = options;
+    this.#token = options.token;
     this.#files = options.files ?? DISK;
   }
 
@@ -188,6 +197,19 @@ export class RegistrySource implements Source {
     return { bytes: answer.bytes, isKept: false };
   }
 
+  /** The release notes of a version; undefined if there are none, or if the registry cannot say now. */
+  async notes(packageId: string, version: string): Promise<string | undefined> {
+    try {
+      const record = await this.record(packageId, version);
+      if (record === undefined) return undefined;
+      const { notes } = parsed(record.bytes, this.name, { type: "object" }) as JsonObject;
+      return typeof notes === "string" && notes.length <= MAX_NOTES_BYTES ? notes : undefined;
+    } catch (error) {
+      if (error instanceof ProjectError) return undefined;
+      throw error;
+    }
+  }
+
   /** Keeps a record whose signature has been verified. */
   async keepRecord(packageId: string, version: string, bytes: Uint8Array): Promise<void> {
     await this.#keep(this.#recordPath(packageId, version), { bytes, etag: VERIFIED });
@@ -200,6 +222,21 @@ export class RegistrySource implements Source {
     if (answer.status === 404) return undefined;
     if (answer.status !== 200) throw unexpected(url, answer);
     return answer.bytes;
+  }
+
+  /** An answer of the API, as unchecked bytes; undefined when the registry has no such address. */
+  async answerTo(path: string): Promise<Uint8Array | undefined> {
+    const url = `${this.name}/api/${path}`;
+    const answer = await this.#get(url, "application/json", MAX_LOG_ANSWER_BYTES);
+    if (answer.status === 404) return undefined;
+    if (answer.status !== 200) throw unexpected(url, answer);
+    return answer.bytes;
+  }
+
+  /** The proof that the log has a release in its first `size` entries, unchecked; undefined when it has not. */
+  async inclusion(packageId: string, version: string, size: number): Promise<Uint8Array | undefined> {
+    const release = `${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
+    return await this.answerTo(`packages/${release}/inclusion?size=${size}`);
   }
 
   async archive(release: Release): Promise<Uint8Array> {
@@ -284,6 +321,59 @@ export class RegistrySource implements Source {
     return { created: answer.status === 201, url };
   }
 
+  /** What the registry says about identity tokens, as unchecked bytes; undefined when it accepts none. */
+  async oidc(): Promise<Uint8Array | undefined> {
+    return await this.answerTo("oidc");
+  }
+
+  /** Exchanges an identity token for one of the registry; the answer, as unchecked bytes. */
+  async exchangeIdentity(token: string, packageId: string): Promise<Uint8Array> {
+    const body = JSON.stringify({ token, package: packageId });
+    const headers = { "content-type": "application/json" };
+    return (await this.#send("POST", `${this.name}/api/oidc/token`, body, headers)).bytes;
+  }
+
+  /** The trusted publishers of the token's account, as unchecked bytes. */
+  async publishers(): Promise<Uint8Array> {
+    return (await this.#change("GET", `${this.name}/api/trusted-publishers`)).bytes;
+  }
+
+  /** Adds a trusted publisher; the answer, as unchecked bytes. */
+  async addPublisher(publisher: JsonObject): Promise<Uint8Array> {
+    const headers = { "content-type": "application/json" };
+    return (await this.#change("POST", `${this.name}/api/trusted-publishers`, JSON.stringify(publisher), headers))
+      .bytes;
+  }
+
+  /** Removes a trusted publisher. */
+  async removePublisher(id: string): Promise<void> {
+    await this.#change("DELETE", `${this.name}/api/trusted-publishers/${encodeURIComponent(id)}`);
+  }
+
+  /** The offers of packages that the token's account made or got, as unchecked bytes. */
+  async transfers(): Promise<Uint8Array> {
+    return (await this.#change("GET", `${this.name}/api/transfers`)).bytes;
+  }
+
+  /** Offers a package to another account. */
+  async offerTransfer(packageId: string, account: string): Promise<void> {
+    const headers = { "content-type": "application/json" };
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/transfer`;
+    await this.#change("POST", url, JSON.stringify({ account }), headers);
+  }
+
+  /** Accepts the offer of a package, or withdraws or declines it. */
+  async answerTransfer(packageId: string, isAccepted: boolean): Promise<void> {
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/transfer`;
+    if (isAccepted) await this.#change("POST", `${url}/accept`);
+    else await this.#change("DELETE", url);
+  }
+
+  /** Uses another token for changes. */
+  useToken(token: string): void {
+    this.#token = token;
+  }
+
   /** Yanks a release, or un-yanks it when there is no reason. */
   async yank(packageId: string, version: string, yank?: Pick<Yank, "reason" | "severity">): Promise<void> {
     const release = `${encodeURIComponent(packageId)}/versions/${encodeURIComponent(version)}`;
@@ -292,24 +382,45 @@ export class RegistrySource implements Source {
     else await this.#change("POST", url, JSON.stringify(yank), { "content-type": "application/json" });
   }
 
-  /** Sends a change with the token, which follows no redirect. */
+  /** Deprecates a package or one version of it, or takes that back when there is no message. */
+  async deprecate(packageId: string, version: string | undefined, message: string | undefined): Promise<void> {
+    const url = `${this.name}/api/packages/${encodeURIComponent(packageId)}/deprecation`;
+    if (message === undefined) {
+      await this.#change("DELETE", version === undefined ? url : `${url}?version=${encodeURIComponent(version)}`);
+      return;
+    }
+    const body = JSON.stringify({ message, ...(version === undefined ? {} : { version }) });
+    await this.#change("POST", url, body, { "content-type": "application/json" });
+  }
+
+  /** Sends a change, or a question about the account, with the token. */
   async #change(
-    method: "PUT" | "POST" | "DELETE",
+    method: "GET" | "PUT" | "POST" | "DELETE",
     url: string,
     body?: BodyInit,
     headers: { readonly [name: string]: string } = {},
   ): Promise<Answer> {
-    const { token } = this.#options;
+    const token = this.#token;
     if (token === undefined) {
       throw fail("auth.missing", `${this.name} requires a token for changes`, {
         help: "run `waft login`, or set WAFT_TOKEN to a token of that registry",
       });
     }
+    return await this.#send(method, url, body, { ...headers, authorization: `Bearer ${token}` });
+  }
+
+  /** Sends a request with a secret, which follows no redirect. */
+  async #send(
+    method: "GET" | "PUT" | "POST" | "DELETE",
+    url: string,
+    body: BodyInit | undefined,
+    headers: { readonly [name: string]: string },
+  ): Promise<Answer> {
     let response: Response;
     try {
       response = await (this.#options.fetch ?? fetch)(url, {
         method,
-        headers: { ...headers, authorization: `Bearer ${token}` },
+        headers,
         ...(body === undefined ? {} : { body }),
         redirect: "error",
         signal: AbortSignal.timeout(120_000),
@@ -390,7 +501,7 @@ export class RegistrySource implements Source {
     } catch (error) {
       // A read-only or full cache costs round trips, not correctness.
       if (
-        !["EACCES", "EROFS", "EPERM", "ENOSPC", "EDQUOT"].includes((error as { readonly code?: string }).code ?? "")
+        !["EACCES", "EROFS", "EPERM", "ENOSPC", "EDQUOT"].includes(errorCode(error) ?? "")
       ) {
         throw error;
       }

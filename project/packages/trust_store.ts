@@ -121,7 +121,7 @@ export class TrustStore {
     // it.
     if (!isObject(value) || value.version !== 1 || !isObject(value.accepted)) return NOTHING;
     if (value.project !== await this.#files.realPath(root)) return NOTHING;
-    const accepted = Object.create(null) as { [id: string]: Digest };
+    const accepted: { [id: string]: Digest } = Object.create(null);
     for (const [id, digest] of Object.entries(value.accepted)) {
       if (typeof digest === "string" && isDigest(digest)) accepted[id] = digest;
     }

@@ -40,16 +40,19 @@ export interface AcceptOptions {
    * @internal
    */
   readonly ask?: AskToAccept;
+  /**
+   * Whether these are the user's own plugins.
+   *
+   * @internal
+   */
+  readonly user?: boolean;
 }
 
 /** The authority of a plugin: a heading, then one line per grant, provider and guest namespace. */
 export function holderLines(holder: AuthorityHolder): string[] {
   const { id, version, source, publisher, grants, reach, guest, world = [] } = holder;
-  const from = source.kind === "path"
-    ? `the directory ${oneWord(source.path)}`
-    : `${source.registry}, by ${publisher ?? "?"}`;
   const lines = [
-    `${id} ${version} from ${from}`,
+    `${id} ${version} from ${originText(source, publisher)}`,
     ...grantRows(grants).map((row) => `  ${row}`),
     ...world.map((row) => `  ${row}`),
     ...Object.keys(reach).sort().flatMap((provider) =>
@@ -58,6 +61,14 @@ export function holderLines(holder: AuthorityHolder): string[] {
     ...(guest.length === 0 ? [] : [`  guests call it as ${guest.join(" and ")}`]),
   ];
   return lines.map(escapeHostile);
+}
+
+function originText(source: AuthorityHolder["source"], publisher: string | undefined): string {
+  if (source.kind === "path") return `the directory ${oneWord(source.path)}`;
+  if (source.kind === "registry") return `${source.registry}, by ${publisher ?? "?"}`;
+  const { reference, manifest, signedBy } = source;
+  const exact = reference.includes("@") ? reference : `${reference}@${manifest}`;
+  return `${exact}, ${signedBy === undefined ? "not signed" : `signed by ${signedBy}`}`;
 }
 
 function grantRows(grants: { readonly [name: string]: JsonObject }): string[] {
@@ -86,6 +97,7 @@ export function unaccepted(
   holders: readonly AuthorityHolder[],
   digest: Digest,
   groups: readonly string[],
+  user = false,
 ): ProjectError {
   const plugins = holders.length === 1 ? holders[0].id : `${holders.length} plugins`;
   const names = [...(holders.length === 0 ? [] : [plugins]), ...(groups.length === 0 ? [] : ["the guests"])].join(
@@ -101,8 +113,9 @@ export function unaccepted(
     severity: "error",
     message: `the grants of ${names} were not accepted on this machine`,
     file: join(root, LOCK_FILE),
-    help:
-      `if you agree to the grants above, run \`waft trust ${digest}\` (in CI: \`waft run --locked --trust ${digest} …\`)`,
+    help: user
+      ? `if you agree to the grants above, run \`waft trust --user ${digest}\``
+      : `if you agree to the grants above, run \`waft trust ${digest}\` (in CI: \`waft run --locked --trust ${digest} …\`)`,
   }]);
 }
 
@@ -114,7 +127,7 @@ export async function requireAccepted(
   context: { readonly paths: MachinePaths; readonly files: Files },
   root: string,
   lock: Lockfile | undefined,
-  { trust, ask, plugins = true }: AcceptOptions,
+  { trust, ask, plugins = true, user = false }: AcceptOptions,
 ): Promise<void> {
   const state = lock === undefined ? undefined : authorityState(lock);
   const holders = state === undefined ? [] : authorityHolders(state);
@@ -130,7 +143,7 @@ export async function requireAccepted(
   const uncovered = plugins ? await store.uncovered(root, holders) : [];
   const groups = await store.uncoveredGroups(root, state?.wasi);
   if (uncovered.length + groups.length === 0) return await store.noteGroups(root, state?.wasi);
-  if (ask === undefined) throw unaccepted(root, uncovered, digest, groups);
+  if (ask === undefined) throw unaccepted(root, uncovered, digest, groups, user);
   if (!await ask(root, uncovered, groups)) throw fail("trust.refused", "the grants were not accepted, so nothing runs");
   await store.accept(root, holders, state?.wasi);
 }

@@ -9,7 +9,7 @@
 import { TrapError } from "@waft/engine";
 import { READER_RIGHTS, WRITER_RIGHTS } from "@waft/engine/internal/wasi/abi";
 import { httpInterfaces } from "@waft/component/internal/http";
-import type { ComponentImports } from "@waft/component/internal/link/host_imports";
+import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import { datetime } from "@waft/component/internal/wasi/filesystem";
 import { ComponentWasi } from "@waft/component/wasi";
 import { escapeHostile, fail } from "../base/diagnostic.ts";

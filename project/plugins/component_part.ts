@@ -40,7 +40,12 @@ export interface PluginServices {
 
 /** The parts of a node (node.ts) that a component uses. */
 export interface ComponentPlace {
-  readonly plugin: { readonly id: string; readonly links: readonly Link[]; readonly config: Uint8Array };
+  readonly plugin: {
+    readonly id: string;
+    readonly links: readonly Link[];
+    readonly config: Uint8Array;
+    readonly root?: string;
+  };
   readonly services: PluginServices;
   readonly closers: (() => void)[];
 }
@@ -59,6 +64,8 @@ export interface CompiledComponent {
 
 /** The code for components. */
 export interface ComponentRuntime {
+  /** Whether its components run elsewhere, so that every call of them waits. */
+  readonly waits?: true;
   /** Compiles a component whose memories have at most `maxMemoryPages` together. Throws WaftError. */
   compile(engine: Engine, bytes: Uint8Array, maxMemoryPages: number): CompiledComponent;
   /** A function of a component for a core module. */

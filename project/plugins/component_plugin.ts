@@ -35,14 +35,29 @@ const ENGINE_CALLS: ReadonlyMap<string, string> = new Map([["waft:self@1#init", 
 
 /** Compiles a component whose memories have at most `maxMemoryPages` together. */
 export const compile: ComponentRuntime["compile"] = (engine: Engine, bytes, maxMemoryPages) => {
+  const limits = storageLimits(bytes, maxMemoryPages);
+  return new Compiled(compileBinary(engine, bytes), limits);
+};
+
+/** The limits of each core instance of a component whose memories have at most `maxMemoryPages` together. */
+export function storageLimits(bytes: Uint8Array, maxMemoryPages: number): CompiledComponent["limits"] {
   const { memories, tables } = countStorage(decodeComponent(bytes));
-  const component = compileBinary(engine, bytes);
-  return new Compiled(component, {
+  return {
     maxMemoryPages: Math.floor(maxMemoryPages / Math.max(1, memories)),
     maxTableElements: Math.floor(MAX_TABLE_ELEMENTS / Math.max(1, tables)),
     maxHeapBytes: MAX_HEAP_BYTES,
-  });
-};
+  };
+}
+
+/** The name of a function of a component, among `names`, by the name that the graph has for it; "" for none. */
+export function ownName(name: string, names: Iterable<string>, provides: ComponentPart["provides"]): string {
+  const engineCall = ENGINE_CALLS.get(name);
+  if (engineCall !== undefined) {
+    return [...names].find((own) => own.endsWith(`#${engineCall}`) && isLifecycle(own.split("#")[0])) ?? "";
+  }
+  const at = name.lastIndexOf("#");
+  return `${provides.get(name.slice(0, at)) ?? ""}${name.slice(at)}`;
+}
 
 class Compiled implements CompiledComponent {
   readonly limits: CompiledComponent["limits"];
@@ -78,13 +93,7 @@ class PluginInstance implements GraphInstance {
 
   /** The name of a function in the component. */
   #own(name: string): string {
-    const engineCall = ENGINE_CALLS.get(name);
-    if (engineCall !== undefined) {
-      return [...this.#types.keys()].find((own) => own.endsWith(`#${engineCall}`) && isLifecycle(own.split("#")[0])) ??
-        "";
-    }
-    const at = name.lastIndexOf("#");
-    return `${this.#provides.get(name.slice(0, at)) ?? ""}${name.slice(at)}`;
+    return ownName(name, this.#types.keys(), this.#provides);
   }
 
   has(name: string): boolean {
@@ -120,9 +129,11 @@ class PluginInstance implements GraphInstance {
   }
 }
 
-const ok = (val: unknown) => ({ tag: "ok", val });
+/** A value as a case of a `result`. */
+export const ok = (val: unknown) => ({ tag: "ok", val });
 
-function failed(error: unknown) {
+/** A ComponentError as the other case; throws any other error. */
+export function failed(error: unknown) {
   if (error instanceof ComponentError) return { tag: "err", val: error.payload };
   throw error;
 }

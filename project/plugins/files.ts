@@ -122,7 +122,7 @@ export function openPluginRoot(
     });
   }
   try {
-    return openRoot(services.root, directory, create);
+    return openRoot(plugin.root ?? services.root, directory, create);
   } catch (error) {
     if (!(error instanceof LinkedRoot)) throw error;
     throw fail("link.root", `${subject} is not the one that was accepted: ${error.message}`, { help: error.help });

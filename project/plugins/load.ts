@@ -46,6 +46,18 @@ export interface LoadOptions {
    * @internal
    */
   readonly ask?: AskToAccept;
+  /**
+   * Load these plugins, which call no others, instead of all.
+   *
+   * @internal
+   */
+  readonly only?: ReadonlySet<string>;
+  /**
+   * Whether these are the user's own plugins, for the help of errors.
+   *
+   * @internal
+   */
+  readonly user?: boolean;
 }
 
 /** Loads the plugins of a project; throws a ProjectError with every reason to refuse. */
@@ -72,7 +84,10 @@ export async function loadProject(
   if ("cycle" in order) throw fail("lock.reference", order.cycle.join(" -> "));
   const plugins: LoadedPlugin[] = [];
   const diagnostics: Diagnostic[] = [];
-  for (const id of order.order) plugins.push(await loadPlugin(context, root, lockfile, id, diagnostics));
+  for (const id of order.order) {
+    if (options.only?.has(id) === false) continue;
+    plugins.push(await loadPlugin(context, root, lockfile, id, diagnostics));
+  }
   if (diagnostics.length > 0) throw new ProjectError(diagnostics);
   const guest = guestLinks(lockfile.guest.bindings, lockfile.plugins, context.machine.policy.deny);
   const { wasi } = lockfile.guest;
@@ -106,6 +121,13 @@ function refuseUnfit(context: OpsContext, lock: Lockfile, options: LoadOptions):
     }
     if (platforms.length > 0 && !platforms.includes(context.platform)) {
       add("incompatible.platform", `${id} is for ${platforms.join(", ")}; this is ${context.platform}`);
+    }
+    if (context.machine.runtime === "runner" && plugin.definition.world === undefined) {
+      add(
+        "incompatible.runtime",
+        `${id} is a module, and this machine runs plugins in processes of their own, which only components can`,
+        'set "runtime" to "prefer-runner" in config.json of the machine to run modules in the program\'s process',
+      );
     }
     for (const name of missingAuthorities(plugin, deny)) {
       const policy = name in plugin.grants;
@@ -167,7 +189,7 @@ async function loadPlugin(
     config: new TextEncoder().encode(jcs(withDefaults(plugin.config, definition.configSchema))),
     maxMemoryPages: definition.limits.maxMemoryPages ?? DEFAULT_MEMORY_PAGES,
     hooks: hooksOf(Object.keys(effectiveGrants(plugin, deny)), module),
-    ...await componentPart(definition, module),
+    ...await componentPart(context, definition, module),
   };
 }
 
@@ -177,9 +199,11 @@ function lyingWorld(definition: Definition, module: InspectedModule, file: strin
 }
 
 /** The code that runs a component as a plugin, which is loaded for components only. */
-async function componentPart({ provides }: Definition, module: InspectedModule) {
+async function componentPart({ machine }: OpsContext, { provides }: Definition, module: InspectedModule) {
   if (module.world === undefined) return {};
-  const runtime: ComponentRuntime = await import("./component_plugin.ts");
+  const runtime: ComponentRuntime = machine.runtime === "process"
+    ? await import("./component_plugin.ts")
+    : await import("./runner_plugin.ts");
   return { component: { runtime, provides: contractInterfaces(provides) } };
 }
 

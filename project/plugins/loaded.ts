@@ -24,6 +24,8 @@ export interface LoadedPlugin {
   readonly maxMemoryPages: number;
   /** Present for a component. */
   readonly component?: ComponentPart;
+  /** The directory that relative directories of its grants are in, if that is not the project's. */
+  readonly root?: string;
   /** Hooks that the engine may call: exports `waft:hooks@1#<name>` of granted authorities. */
   readonly hooks: readonly string[];
 }

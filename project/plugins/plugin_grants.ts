@@ -66,7 +66,7 @@ interface GrantedPlugin {
  * lockfile.
  */
 export function effectiveGrants(plugin: GrantedPlugin, policyDeny: readonly string[]): { [name: string]: JsonObject } {
-  const grants = Object.create(null) as { [name: string]: JsonObject };
+  const grants: { [name: string]: JsonObject } = Object.create(null);
   for (const name of Object.keys(plugin.grants)) {
     if (!policyDeny.includes(name) && findAuthority(name) !== undefined) grants[name] = plugin.grants[name];
   }
@@ -162,7 +162,7 @@ function hostTarget(
   grants: { readonly [name: string]: JsonObject },
 ): LinkTarget | string {
   if (authorities.length === 0) return { kind: "self" };
-  const open = Object.create(null) as { [authority: string]: JsonObject };
+  const open: { [authority: string]: JsonObject } = Object.create(null);
   for (const name of authorities) if (name in grants) open[name] = grants[name] ?? emptyObject();
   if (Object.keys(open).length > 0) return { kind: "host", grants: open };
   // Only an optional request gets a stub. A missing required authority stops the plugin; an unrequested one fails the

@@ -9,7 +9,6 @@
 import { type Context, type Engine, type Instance, LinkError, type Module, TrapError, WaftError } from "@waft/engine";
 import { Memory } from "@waft/engine/internal/runtime/memory";
 import { I64 } from "@waft/engine/internal/wasm/types";
-import { versionTrack } from "@waft/component/internal/model/names";
 import type { Diagnostic } from "../base/diagnostic.ts";
 import { fail, ProjectError, quote } from "../base/diagnostic.ts";
 import type { Digest } from "../base/integrity.ts";
@@ -20,7 +19,7 @@ import {
   type InspectedWorld,
   type WorldItem,
 } from "../definitions/module_inspector.ts";
-import { hostInterface, splitInterface } from "../definitions/wit_interfaces.ts";
+import { hostInterface, sameInterface, splitInterface } from "../definitions/wit_interfaces.ts";
 import type { LoadedPlugin, LoadedProject } from "./load.ts";
 import { type Link, WHOLE_INTERFACE } from "./plugin_grants.ts";
 import { markGuestTrap } from "./error_attribution.ts";
@@ -104,8 +103,10 @@ export class PluginHost {
   readonly #engine: Engine;
   readonly #options: HostOptions;
   readonly #compiled: Compiled[];
-  /** Whether a plugin waits for the network, so that guests should be called asynchronously. */
+  /** Whether a plugin waits for the network or a process, so that guests should be called asynchronously. */
   readonly waits: boolean;
+  /** A plugin that runs in a process of its own, so that guests can be called asynchronously only. */
+  readonly #remote: LoadedPlugin | undefined;
 
   /** Compiles the plugins and checks their links; throws a ProjectError with every reason to refuse. Nothing runs. */
   constructor(project: LoadedProject, engine: Engine, options: HostOptions = {}) {
@@ -119,6 +120,7 @@ export class PluginHost {
       compilePlugin(engine, { ...plugin, waits: waiting.has(plugin.id) })
     );
     this.waits = project.plugins.some(usesNetwork);
+    this.#remote = project.plugins.find(({ component }) => component?.runtime.waits === true);
   }
 
   /** Starts the plugins and the guest. Throws a ProjectError before any code has run; errors of that code propagate. */
@@ -158,6 +160,11 @@ export class PluginHost {
 
   /** Starts the plugins and adds the guest; closes the graph if any of it fails. */
   #start(guest: GuestRun, addGuest: (graph: InstanceGraph) => void): InstanceGraph {
+    if (this.#remote !== undefined) {
+      throw fail("plugin.waits", `${this.#remote.id} runs in a process of its own, which calls must wait for`, {
+        help: "start the guest with startAsync",
+      });
+    }
     const graph = this.#makeGraph(guest);
     try {
       this.#addPlugins(graph, guest);
@@ -502,13 +509,7 @@ function functionsOf(items: readonly WorldItem[], name: string | undefined): Map
 
 /** The name among `offers` that satisfies the import of an interface: the same, or that of a compatible version. */
 function lookUpKey(offers: ReadonlyMap<string, unknown>, name: string): string | undefined {
-  const wanted = splitInterface(name);
-  return [...offers.keys()].find((key) => {
-    if (key === name) return true;
-    const offered = splitInterface(key);
-    return offered !== undefined && wanted !== undefined && offered.plain === wanted.plain &&
-      versionTrack(offered.version) === versionTrack(wanted.version);
-  });
+  return [...offers.keys()].find((key) => sameInterface(key, name));
 }
 
 function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
@@ -531,9 +532,10 @@ function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
   };
 }
 
-/** Whether the plugin uses host functions that wait. */
-function usesNetwork({ links }: LoadedPlugin): boolean {
-  return links.some(({ module, target }) => target.kind === "host" && waitsForNetwork(module));
+/** Whether the plugin uses host functions that wait, or runs in another process. */
+function usesNetwork({ links, component }: LoadedPlugin): boolean {
+  return component?.runtime.waits === true ||
+    links.some(({ module, target }) => target.kind === "host" && waitsForNetwork(module));
 }
 
 function waitsForNetwork(module: string): boolean {

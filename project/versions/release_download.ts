@@ -6,6 +6,7 @@
  * hundred bytes a second. An interrupted download is kept under its digest and continued by the next attempt; a file
  * with the wrong content is deleted.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { createHash } from "node:crypto";
 import { createReadStream } from "node:fs";
 import { type FileHandle, mkdir, open, rename, rm, stat } from "node:fs/promises";
@@ -57,7 +58,7 @@ export function checkReleaseBase(text: string): string {
 async function seenSequences(paths: MachinePaths): Promise<{ [base: string]: number }> {
   const file = join(paths.state, "release-seen.json");
   const bytes = await DISK.read(file, 1 << 16);
-  const seen = Object.create(null) as { [base: string]: number };
+  const seen: { [base: string]: number } = Object.create(null);
   if (bytes === undefined) return seen;
   requireOwnFile(file);
   try {
@@ -198,7 +199,7 @@ async function request(site: ReleaseSite, url: string, headers: { [name: string]
 
 /** A failure of the network as a finding; others as they are. */
 function networkError(url: string, error: unknown, timedOut = false): unknown {
-  if (error instanceof ProjectError || typeof (error as { code?: unknown }).code === "string") return error;
+  if (error instanceof ProjectError || errorCode(error) !== undefined) return error;
   const reason = timedOut ? "the transfer stalled" : error instanceof Error ? error.message : String(error);
   return fail("release.network", `${url} cannot be fetched: ${quote(reason, 200)}`, {
     help: "the partial download is kept and resumed next time",

@@ -6,6 +6,7 @@
  * single line, because the launcher in sh reads it too (installer/launcher.sh). All changes are made under one lock;
  * the next process removes the leftovers of a killed one.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { chmod, mkdir, readdir, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
 import semver from "semver";
@@ -209,7 +210,7 @@ export async function removeVersion(paths: MachinePaths, version: string, step: 
 
 /** A full disk in words; other errors as they are. */
 export function diskError(error: unknown, place: string): unknown {
-  const { code } = (error ?? {}) as { readonly code?: unknown };
+  const code = errorCode(error);
   const full = code === "ENOSPC" || code === "EDQUOT" ||
     (error instanceof Error && /os error 28\b/.test(error.message));
   if (!full) return error;

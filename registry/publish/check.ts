@@ -16,6 +16,7 @@ import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { InspectionError } from "../../project/definitions/module_inspector.ts";
 import { CATALOG_FILE, MANIFEST_FILE } from "../../project/base/constants.ts";
 import { canonicalVersion } from "../../project/base/version.ts";
+import { NOTES_FILE, notesFault, notesOf } from "../../project/packages/release_notes.ts";
 import type { Release } from "../../project/packages/source.ts";
 import { renderAuthorText } from "../site/markdown.ts";
 import type { NewPlugin, ReleaseFile } from "../store/releases.ts";
@@ -51,6 +52,8 @@ interface CheckedPackage {
   readonly readme: string;
   /** The README as safe HTML. */
   readonly readmeHtml: string;
+  /** The release notes as text; "" for none. */
+  readonly notes: string;
   readonly files: readonly ReleaseFile[];
 }
 
@@ -71,6 +74,8 @@ export async function checkArchive(
     const found = [...checkIdentity(opened, request), ...checkFiles(files, opened)];
     for (const plugin of Object.values(opened.plugins)) found.push(...await checkModule(plugin));
     const readme = readReadme(files, request, found);
+    const unfit = notesFault(files.get(NOTES_FILE) ?? new Uint8Array());
+    if (unfit !== undefined) found.push(finding("publish.notes", `${NOTES_FILE} ${unfit}`, NOTES_FILE));
     if (found.length > 0) return { ok: false, fault: "invalid", diagnostics: found };
     const plugins = Object.values(opened.plugins).map(({ definition, digest, entry }) => ({
       definition,
@@ -86,6 +91,7 @@ export async function checkArchive(
         metadata: opened.metadata,
         plugins,
         ...readme,
+        notes: notesOf(files) ?? "",
         files: [...files].map(([path, bytes]) => ({ path, size: bytes.length, digest: digestBytes(bytes) })),
       },
     };

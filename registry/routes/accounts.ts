@@ -42,7 +42,7 @@ export const ACCOUNT_NAME = /^[a-z0-9](?:[a-z0-9-]{0,37}[a-z0-9])?$/;
 export const MAX_TOKEN_DAYS = 366;
 
 /** A token as the API shows it. */
-function shownToken(token: Token): object {
+export function shownToken(token: Token): object {
   return {
     id: token.id,
     label: token.label,

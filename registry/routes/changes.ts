@@ -1,5 +1,5 @@
 /**
- * `/api/changes`: releases and yanks of all packages, newest first.
+ * `/api/changes`: releases, yanks, deprecations and transfers of all packages, newest first.
  */
 import { jsonAnswer } from "../answer.ts";
 import { readCursor } from "../cursor.ts";

@@ -108,9 +108,11 @@ export async function getPackage(call: Call): Promise<Response> {
     publisher: release.publisher,
     verified: release.verified,
     yanked: release.yanked ?? null,
+    deprecated: release.deprecated ?? null,
     versions: versions.length,
     plugins: release.plugins.map(({ id, digest, definition }) => ({ id, definitionDigest: digest, definition })),
     readme: { markdown: release.readme, html: readmeHtml(release) },
+    notes: release.notes === "" ? null : release.notes,
   };
   return jsonAnswer(call.request, body, { cache: "short" });
 }
@@ -133,11 +135,12 @@ export async function getVersion(call: Call): Promise<Response> {
   const version = versionParam(call);
   const release = await findRelease(call.services.database, id, version);
   if (release === undefined) throw new Problem("version.unknown", `${id} has no version ${version}`);
-  const { record, signature, metadata, files, plugins } = release;
+  const { record, signature, metadata, notes, files, plugins } = release;
   const body = {
     record,
     signature,
     metadata,
+    notes: notes === "" ? null : notes,
     files,
     plugins: plugins.map((p) => ({ id: p.id, definitionDigest: p.digest, definition: p.definition, entry: p.entry })),
   };

@@ -68,7 +68,7 @@ export async function getBlob(call: Call): Promise<Response> {
   knownQuery(call, []);
   const hex = call.params.hex ?? "";
   if (!/^[0-9a-f]{64}$/.test(hex)) throw new Problem("request.name", "a digest has 64 lower-case hex digits");
-  const { database } = call.services;
+  const { database, objects } = call.services;
   const size = await blobSize(database, `sha256:${hex}`);
   if (size === undefined) throw new Problem("blob.unknown", `no archive has the digest sha256:${hex}`);
   const etag = `"${hex}"`;
@@ -85,7 +85,12 @@ export async function getBlob(call: Call): Promise<Response> {
   const [start, end] = range ?? [0, size];
   headers["content-length"] = String(end - start);
   if (range !== undefined) headers["content-range"] = `bytes ${start}-${end - 1}/${size}`;
-  const bytes = call.request.method === "HEAD" ? null : await readBlob(database, `sha256:${hex}`, start, end - start);
+  const bytes = call.request.method === "HEAD" ? null : await readBlob(database, `sha256:${hex}`, {
+    start,
+    length: end - start,
+    size,
+    objects,
+  });
   return new Response(bytes, { status: range === undefined ? 200 : 206, headers });
 }
 

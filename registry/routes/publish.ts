@@ -77,7 +77,7 @@ interface SentArchive {
 
 /** Checks and stores an archive. Throws a Problem unless the release exists in the end. */
 async function publishArchive({ services }: Call, sent: SentArchive, limits: PublishLimits): Promise<PublishOutcome> {
-  const { database, settings, signingKey } = services;
+  const { database, settings, signingKey, objects } = services;
   const { package: id, version, account, artifact, archive, identity, owned } = sent;
   const { readmeBytes, readmeHtmlBytes } = settings;
   const result = await services.pool.check(
@@ -97,6 +97,8 @@ async function publishArchive({ services }: Call, sent: SentArchive, limits: Pub
     publisher: owned.prefix,
     publishedAt: isoTime(publishedAt),
   };
+  // Before the release that names it: an archive without a release costs space only.
+  await objects?.put(artifact, archive);
   const outcome = await publishRelease(writesOf(database, identity.token, services.now), {
     package: id,
     version,
@@ -108,9 +110,11 @@ async function publishArchive({ services }: Call, sent: SentArchive, limits: Pub
     metadata: checked.metadata,
     readme: checked.readme,
     readmeHtml: checked.readmeHtml,
+    notes: checked.notes,
     files: checked.files,
     plugins: checked.plugins,
     archive,
+    isStoredOutside: objects !== undefined,
     artifact,
     record: jcs(record),
     signature: signRecord(record, signingKey),
@@ -255,8 +259,18 @@ interface Yanker {
 
 async function requireYanker(call: Call): Promise<Yanker> {
   knownQuery(call, []);
-  const id = idParam(call);
   const version = versionParam(call);
+  const steward = await requireSteward(call);
+  const { id } = steward;
+  if (await findRelease(call.services.database, id, version) === undefined) {
+    throw new Problem("version.unknown", `${id} has no version ${version}`);
+  }
+  return { ...steward, version };
+}
+
+/** Who may yank and deprecate the releases of the package that a request names; throws a Problem for others. */
+export async function requireSteward(call: Call): Promise<Omit<Yanker, "version">> {
+  const id = idParam(call);
   const identity = await identify(call);
   requireScope(identity, "yank", id);
   await requirePackage(call);
@@ -264,11 +278,8 @@ async function requireYanker(call: Call): Promise<Yanker> {
   const { database, now } = call.services;
   const isAdmin = identity.token.scopes.includes("admin");
   if (!isAdmin) await requireOwner(call, id, identity);
-  if (await findRelease(database, id, version) === undefined) {
-    throw new Problem("version.unknown", `${id} has no version ${version}`);
-  }
   const writes = writesOf(database, identity.token, now, async (queries) => {
     if (!isAdmin) requireAccount(id, await lockOwner(queries, id), identity);
   });
-  return { id, version, identity, isAdmin, writes };
+  return { id, identity, isAdmin, writes };
 }

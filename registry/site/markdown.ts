@@ -8,6 +8,7 @@
 import MarkdownIt from "markdown-it";
 import { highlight } from "./highlight.ts";
 import { escapeControls } from "./markup.ts";
+import { drawCurve } from "./curve.ts";
 import { drawPlot } from "./plot.ts";
 import { pictureOf } from "./static_files.ts";
 
@@ -61,10 +62,16 @@ AUTHOR.renderer.rules.image = (tokens, i) => {
   return `<a href="${escape(source)}" rel="nofollow noopener ugc">[${escape(text)}]</a>`;
 };
 
+/** Code blocks that are drawn, by the word after the fence. */
+const PICTURES: Readonly<Record<string, ((text: string) => string | undefined) | undefined>> = {
+  plot: drawPlot,
+  curve: drawCurve,
+};
+
 const plainFence = OWN.renderer.rules.fence!;
 OWN.renderer.rules.fence = (tokens, i, ...more) => {
   const token = tokens[i];
-  return (token.info.trim() === "plot" ? drawPlot(token.content) : undefined) ?? plainFence(tokens, i, ...more);
+  return PICTURES[token.info.trim()]?.(token.content) ?? plainFence(tokens, i, ...more);
 };
 
 /** The id of a heading whose text can be a link to itself: not the title, and no links inside. */
@@ -153,7 +160,7 @@ function sectionsOf(tokens: readonly Token[], headings: readonly Heading[]): Sec
       isHeading = true;
       sections.push({ heading: headings[next++], text: "", code: "" });
     } else if (token.type === "heading_close") isHeading = false;
-    else if (token.type === "fence" && token.info.trim() !== "plot") section.code += `${token.content}\n`;
+    else if (token.type === "fence" && PICTURES[token.info.trim()] === undefined) section.code += `${token.content}\n`;
     else if (token.type === "inline" && !isHeading) section.text += `${plainText(token)} `;
     else if (token.type === "td_close" || token.type === "th_close") section.text = `${section.text.trimEnd()} · `;
     else if (token.type === "tr_close") section.text = section.text.replace(/[ ·]*$/, "; ");

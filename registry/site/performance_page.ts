@@ -31,6 +31,19 @@ interface Figures {
     readonly v8Ns: number;
     readonly ratio: number;
   }[];
+  /** Absent in figures that were taken without the part `warm-up`. */
+  readonly warmUp?: {
+    readonly times: readonly number[];
+    /** Geometric means over the programs. */
+    readonly curve: readonly number[];
+    readonly programs: readonly {
+      readonly name: string;
+      readonly firstRatio: number;
+      readonly workRatios: readonly number[];
+      readonly waftNearMs: number;
+      readonly v8NearMs: number;
+    }[];
+  };
   readonly compile: readonly {
     readonly name: string;
     readonly coldMBs: number;
@@ -70,7 +83,7 @@ ${
     )
   }
 
-## Crossing the boundary
+${warmUp(figures)}## Crossing the boundary
 
 Calls between JavaScript and WebAssembly go through the host's FFI, which V8's own WebAssembly does not need. The cost
 disappears in guests that do more work in each call.
@@ -154,6 +167,33 @@ export function headlines(figures: Figures | undefined = readFigures()): readonl
   });
 }
 
+/** The section about the time before code is at its best. */
+function warmUp({ warmUp }: Figures): string {
+  if (warmUp === undefined) return "";
+  const { times, curve, programs } = warmUp;
+  const seconds = (ms: number) => `${fixed(ms / 1000)} s`;
+  return `## Warm-up
+
+Both engines begin with quickly compiled code and replace it while the program runs. In fresh processes without a cache,
+from the module's bytes on: the time that waft takes for the work that V8 has done by then, the mean of
+${programs.length} programs.
+
+${curvePlot("Time for the work that V8 has done, relative to V8 (below 1×: waft has done it sooner)", times, curve)}
+
+${
+    table(
+      ["Program", "First run", "Work of 0.1 s", "0.5 s", "2 s", "Near its best: waft", "V8"],
+      [...programs].sort((a, b) => b.workRatios[1] - a.workRatios[1]).map((p) => [
+        p.name,
+        ...[p.firstRatio, ...p.workRatios].map((ratio) => fixed(ratio)),
+        ...[p.waftNearMs, p.v8NearMs].map(seconds),
+      ]),
+    )
+  }
+
+`;
+}
+
 /** The result in a paragraph; a mean that the figures do not have is left out. */
 function message({ programs, summary }: Figures): string {
   const mean = (name: string): number | undefined => summary.find((s) => s.name === name)?.value;
@@ -180,6 +220,10 @@ function plot(title: string, bars: readonly (readonly [string, number])[]): stri
   return ["```plot", title, ...bars.map(([name, value]) => `${name} ${fixed(Math.max(0.01, value))}`), "```"].join(
     "\n",
   );
+}
+
+function curvePlot(title: string, times: readonly number[], ratios: readonly number[]): string {
+  return ["```curve", title, ...times.map((ms, k) => `${ms} ${fixed(Math.max(0.01, ratios[k]))}`), "```"].join("\n");
 }
 
 function table(head: readonly string[], rows: readonly (readonly string[])[]): string {

@@ -5,6 +5,7 @@
  * little memory and an interrupted download can resume. Only names of the layout are looked up (`index.json`, its
  * signature, `<version>/<file>`) and only plain files are sent, no links: no address leads out of the folder.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { constants } from "node:fs";
 import { type FileHandle, open } from "node:fs/promises";
 import { join } from "node:path";
@@ -64,7 +65,7 @@ async function openPlain(path: string): Promise<FileHandle | undefined> {
   try {
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (error) {
-    if (["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes((error as { readonly code?: string }).code ?? "")) return;
+    if (["ENOENT", "ENOTDIR", "ELOOP", "ENXIO"].includes(errorCode(error) ?? "")) return;
     throw error;
   }
   if ((await file.stat()).isFile()) return file;

@@ -130,6 +130,58 @@ export const MIGRATIONS: readonly Migration[] = [
     name: "yanks by administrators",
     statements: [`ALTER TABLE yanks ADD COLUMN moderated {int}`],
   },
+  {
+    name: "deprecations",
+    statements: [
+      // An empty version is the whole package.
+      `CREATE TABLE deprecations (
+        package {text} NOT NULL, version {text} NOT NULL, message {text} NOT NULL, account {text} NOT NULL,
+        deprecated_at {int} NOT NULL, PRIMARY KEY (package, version)
+      ){strict}`,
+    ],
+  },
+  {
+    name: "transparency log",
+    statements: [
+      `CREATE TABLE log_entries (
+        number {int} PRIMARY KEY, package {text} NOT NULL, version {text} NOT NULL, UNIQUE (package, version)
+      ){strict}`,
+      `CREATE TABLE log_nodes (
+        level {int} NOT NULL, number {int} NOT NULL, hash {text} NOT NULL, PRIMARY KEY (level, number)
+      ){strict}`,
+    ],
+  },
+  {
+    name: "trusted publishers",
+    statements: [
+      `CREATE TABLE trusted_publishers (
+        id {text} PRIMARY KEY, account {text} NOT NULL REFERENCES accounts (id), prefix {text} NOT NULL,
+        issuer {text} NOT NULL, claims {text} NOT NULL, created_at {int} NOT NULL
+      ){strict}`,
+      `CREATE INDEX trusted_publishers_prefix ON trusted_publishers (prefix)`,
+      `CREATE INDEX trusted_publishers_account ON trusted_publishers (account)`,
+      `CREATE TABLE identity_uses (digest {text} PRIMARY KEY, expires_at {int} NOT NULL){strict}`,
+    ],
+  },
+  {
+    name: "transfers, deprecations by time",
+    statements: [
+      `CREATE TABLE transfer_offers (
+        package {text} PRIMARY KEY REFERENCES packages (id), from_account {text} NOT NULL, to_account {text} NOT NULL,
+        offered_at {int} NOT NULL
+      ){strict}`,
+      `CREATE TABLE transfers (
+        package {text} NOT NULL, transferred_at {int} NOT NULL, from_account {text} NOT NULL,
+        to_account {text} NOT NULL, PRIMARY KEY (package, transferred_at)
+      ){strict}`,
+      `CREATE INDEX transfers_time ON transfers (transferred_at)`,
+      `CREATE INDEX deprecations_time ON deprecations (deprecated_at)`,
+    ],
+  },
+  {
+    name: "release notes",
+    statements: [`ALTER TABLE releases ADD COLUMN notes {text}`],
+  },
 ];
 
 const WORDS = {

@@ -8,6 +8,7 @@ import type { Definition } from "../../project/definitions/definition.ts";
 import type { PackageMetadata } from "../../project/manifest/manifest.ts";
 import { compareVersions } from "../../project/base/version.ts";
 import { containing, first, maybeText, numberOf, type Queries, type Row, type SqlValue, textOf } from "./database.ts";
+import { DEPRECATION_COLUMN, deprecationJoins } from "./deprecations.ts";
 import { keysetOf, type Order, orderText, sortValues } from "./keyset.ts";
 import type { ReleaseRecord } from "../../project/packages/release_record.ts";
 import type { ReleaseFile } from "./releases.ts";
@@ -85,10 +86,14 @@ export interface ReleaseState {
   readonly readme: string;
   /** The README as safe HTML; undefined until the check process has rendered it. */
   readonly readmeHtml?: string;
+  /** The release notes as text; "" for none. */
+  readonly notes: string;
   readonly files: readonly ReleaseFile[];
   readonly record: ReleaseRecord;
   readonly signature: { readonly keyId: string; readonly algorithm: "Ed25519"; readonly value: string };
   readonly yanked?: YankState;
+  /** The message of its deprecation, or of its package's. */
+  readonly deprecated?: string;
   readonly plugins: readonly PluginState[];
 }
 
@@ -251,13 +256,15 @@ export function yankOf(row: Row): { yanked?: YankState } {
 export async function findRelease(queries: Queries, id: string, version: string): Promise<ReleaseState | undefined> {
   const row = await first(
     queries,
-    `SELECT r.*, y.reason, y.severity, y.yanked_at FROM releases r
-     LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version WHERE r.package = ? AND r.version = ?`,
+    `SELECT r.*, y.reason, y.severity, y.yanked_at, ${DEPRECATION_COLUMN} FROM releases r
+     LEFT JOIN yanks y ON y.package = r.package AND y.version = r.version
+     ${deprecationJoins("r")} WHERE r.package = ? AND r.version = ?`,
     id,
     version,
   );
   if (row === undefined) return undefined;
   const readmeHtml = maybeText(row, "readme_html");
+  const deprecated = maybeText(row, "deprecation");
   const plugins = await queries.all(
     "SELECT id, digest, definition, entry FROM definitions WHERE package = ? AND version = ? ORDER BY id",
     id,
@@ -273,10 +280,12 @@ export async function findRelease(queries: Queries, id: string, version: string)
     metadata: JSON.parse(textOf(row, "metadata")) as PackageMetadata,
     readme: textOf(row, "readme"),
     ...(readmeHtml === undefined ? {} : { readmeHtml }),
+    notes: maybeText(row, "notes") ?? "",
     files: JSON.parse(textOf(row, "files")) as ReleaseFile[],
     record: JSON.parse(textOf(row, "record")) as ReleaseRecord,
     signature: { keyId: textOf(row, "signing_key"), algorithm: "Ed25519", value: textOf(row, "signature") },
     ...yankOf(row),
+    ...(deprecated === undefined ? {} : { deprecated }),
     plugins: plugins.map((p) => ({
       id: textOf(p, "id"),
       digest: textOf(p, "digest"),
@@ -299,6 +308,8 @@ interface IndexRelease {
   readonly firstPublish: boolean;
   readonly stability?: string;
   readonly yanked?: { readonly reason: string; readonly severity: string };
+  /** What its authors tell the users of the release, or of its package. */
+  readonly deprecated?: string;
 }
 
 /** The parts of a definition that the index needs; kept apart so that an index never parses whole definitions. */
@@ -316,11 +327,12 @@ export interface PluginIndex {
 export async function pluginIndex(queries: Queries, id: string): Promise<PluginIndex | undefined> {
   const rows = await queries.all(
     `SELECT d.version, d.package, d.digest, COALESCE(d.facts, d.definition) AS facts, r.artifact, r.size, r.publisher, r.verified, r.published_at,
-       y.reason, y.severity, y.yanked_at, p.owner
+       y.reason, y.severity, y.yanked_at, p.owner, ${DEPRECATION_COLUMN}
      FROM definitions d
      JOIN releases r ON r.package = d.package AND r.version = d.version
      JOIN packages p ON p.id = d.package
      LEFT JOIN yanks y ON y.package = d.package AND y.version = d.version
+     ${deprecationJoins("d")}
      WHERE d.id = ?`,
     id,
   );
@@ -330,6 +342,7 @@ export async function pluginIndex(queries: Queries, id: string): Promise<PluginI
   const releases = rows.map((row): IndexRelease => {
     const { requires, compatibility, stability } = JSON.parse(textOf(row, "facts")) as SolverFacts;
     const { yanked } = yankOf(row);
+    const deprecated = maybeText(row, "deprecation");
     return {
       version: textOf(row, "version"),
       definitionDigest: textOf(row, "digest"),
@@ -342,6 +355,7 @@ export async function pluginIndex(queries: Queries, id: string): Promise<PluginI
       firstPublish: owned.length === 1,
       ...(stability === undefined ? {} : { stability }),
       ...(yanked === undefined ? {} : { yanked: { reason: yanked.reason, severity: yanked.severity } }),
+      ...(deprecated === undefined ? {} : { deprecated }),
     };
   }).sort((a, b) => compareVersions(b.version, a.version));
   return { schemaVersion: 1, id, package: textOf(rows[0], "package"), releases };
@@ -364,17 +378,27 @@ export async function indexState(
   return { held: numberOf(row, "held") === 1, state: `${numberOf(row, "owned")} ${versions}` };
 }
 
-/** A text that differs whenever the list of a package's versions does: releases are added, yanks come and go. */
+/**
+ * A text that differs whenever the list of a package's versions does: releases are added, yanks and deprecations come
+ * and go.
+ */
 export async function versionsState(queries: Queries, id: string): Promise<string> {
   const row = (await first(
     queries,
     `SELECT (SELECT count(*) FROM releases WHERE package = ?) AS releases, count(*) AS yanks,
-       COALESCE(max(yanked_at), 0) AS latest, COALESCE(CAST(sum(yanked_at % 1000003) AS BIGINT), 0) AS times
+       COALESCE(max(yanked_at), 0) AS latest, COALESCE(CAST(sum(yanked_at % 1000003) AS BIGINT), 0) AS times,
+       (SELECT count(*) FROM deprecations WHERE package = ?) AS deprecations,
+       (SELECT COALESCE(CAST(sum(deprecated_at % 1000003) AS BIGINT), 0) FROM deprecations WHERE package = ?)
+         AS deprecated
      FROM yanks WHERE package = ?`,
     id,
     id,
+    id,
+    id,
   ))!;
-  return ["releases", "yanks", "latest", "times"].map((name) => numberOf(row, name)).join(" ");
+  return ["releases", "yanks", "latest", "times", "deprecations", "deprecated"].map((name) => numberOf(row, name)).join(
+    " ",
+  );
 }
 
 /** The package of a plugin id. */

@@ -5,6 +5,7 @@
  * integers). A transaction that loses against another (deadlock, serialization) is run again; a lost connection is an
  * error that says "try again", because whether the last commit happened cannot be known here.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import postgres from "postgres";
 import { type Database, type Queries, type Row, type SqlValue, StoreUnavailable } from "./database.ts";
 
@@ -28,13 +29,13 @@ function numberPlaceholders(sql: string): string {
 
 /** Turns errors of a lost or overloaded server into StoreUnavailable; others stay as they are. */
 function translated(error: unknown): unknown {
-  const code = String((error as { readonly code?: unknown }).code ?? "");
+  const code = errorCode(error) ?? "";
   const lost = /^(?:CONNECTION_|CONNECT_TIMEOUT|ECONN|EPIPE|ENOENT|57P0|08|53)/.test(code);
   return lost ? new StoreUnavailable(`PostgreSQL: ${(error as Error).message}`) : error;
 }
 
 function isContention(error: unknown): boolean {
-  return ["40001", "40P01"].includes(String((error as { readonly code?: unknown }).code));
+  return ["40001", "40P01"].includes(errorCode(error) ?? "");
 }
 
 /** Bounds of waiting for a connection. */

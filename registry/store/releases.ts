@@ -13,6 +13,7 @@ import { compareVersions, isPrerelease } from "../../project/base/version.ts";
 import { hostOf, skeletonOf } from "../names.ts";
 import { audit, lockOwner, ownerOf } from "./accounts.ts";
 import { first, maybeNumber, maybeText, numberOf, type Queries, textOf, type Writes } from "./database.ts";
+import { appendReleases } from "./log.ts";
 import type { SolverFacts } from "./packages.ts";
 
 /** One plugin of a release. */
@@ -41,9 +42,13 @@ export interface NewRelease {
   readonly metadata: PackageMetadata;
   readonly readme: string;
   readonly readmeHtml: string;
+  /** The release notes as text; "" for none. */
+  readonly notes: string;
   readonly files: readonly ReleaseFile[];
   readonly plugins: readonly NewPlugin[];
   readonly archive: Uint8Array;
+  /** The archive is in object storage, and not to be stored here. */
+  readonly isStoredOutside?: boolean;
   readonly artifact: string;
   readonly record: string;
   readonly signature: string;
@@ -112,6 +117,8 @@ export function publishRelease(
       subject: `${release.package} ${version}`,
       detail: release.artifact,
     });
+    // Last, because publications of all packages wait for each other from here on.
+    await appendReleases(queries, release.package);
     return { kind: "created" };
   }).catch((error: unknown) => {
     if (error instanceof Refused) return error.outcome;
@@ -239,12 +246,12 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
     "INSERT INTO blobs (digest, size, bytes) VALUES (?, ?, ?) ON CONFLICT (digest) DO NOTHING",
     release.artifact,
     release.archive.length,
-    release.archive,
+    release.isStoredOutside === true ? new Uint8Array() : release.archive,
   );
   await queries.run(
     `INSERT INTO releases (package, version, precedence, artifact, size, account, publisher, verified, published_at,
-       metadata, readme, readme_html, readme_renderer, files, record, signature, signing_key)
-     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+       metadata, readme, readme_html, readme_renderer, notes, files, record, signature, signing_key)
+     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     release.package,
     release.version,
     precedence,
@@ -258,6 +265,7 @@ async function insertRelease(queries: Queries, release: NewRelease, precedence: 
     release.readme,
     release.readmeHtml,
     AUTHOR_RENDERER,
+    release.notes,
     JSON.stringify(release.files),
     release.record,
     release.signature,
@@ -357,6 +365,7 @@ async function isModerated(queries: Queries, of: YankRight): Promise<boolean> {
 export function releaseHold(database: Writes, id: string, account: string, at: number): Promise<boolean> {
   return database.write(async (queries) => {
     if (await queries.run("UPDATE packages SET held = 0 WHERE id = ? AND held = 1", id) === 0) return false;
+    await appendReleases(queries, id);
     await audit(queries, { at, account, action: "release-hold", subject: id });
     return true;
   });

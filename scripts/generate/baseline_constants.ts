@@ -1,6 +1,7 @@
 /**
  * Generates the text of kernel/constants.ts, the engine's constants for the baseline kernel: offsets in the VM context
- * and the thread, trap codes, stubs, relocations, builtins, features. The kernel cannot import objects, so the build
+ * and the thread, trap codes, stubs, relocations, builtins, features,
+ * steps and checks of immediates. The kernel cannot import objects, so the build
  * writes the constants as literals, and a test compares the file with this text.
  */
 import { OVERFLOW_ENTRY, STACK_SLACK } from "../../engine/backend_x64/abi.ts";
@@ -17,11 +18,16 @@ import {
   REF_TAG,
   TYPE_KIND,
 } from "../../engine/abi/gc_layout.ts";
+import { NAN32, NAN64_HIGH } from "../../engine/ir/types.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "../../engine/translate/counted_functions.ts";
 import { LENGTH_BITS } from "../../engine/translate/fuel_prices.ts";
 import { TRAP } from "../../engine/base/traps.ts";
+import { CHECK } from "../../engine/validate/columns.ts";
 import { FEATURE } from "../../engine/validate/gate.ts";
 import { MAX_FIXED_ELEMENTS } from "../../engine/validate/limits.ts";
+import { HAS_ORDERING, RMW_ACQUIRE_RELEASE } from "../../engine/wasm/immediates.ts";
+import { MAX_LOCALS } from "../../engine/wasm/limits.ts";
+import { STEP } from "../../engine/wasm/read_plans.ts";
 
 /** `NAME_KEY` for every key of an object of numbers. */
 function named(prefix: string, numbers: Readonly<Record<string, number>>, suffix = ""): [string, number][] {
@@ -48,6 +54,11 @@ function rows(): [string, number][] {
     ...named("RELOC", RELOC),
     ...named("BUILTIN", BUILTIN),
     ...named("FEATURE", FEATURE),
+    ...named("STEP", STEP),
+    ...named("CHECK", CHECK),
+    ["HAS_ORDERING", HAS_ORDERING],
+    ["RMW_ACQUIRE_RELEASE", RMW_ACQUIRE_RELEASE],
+    ["MAX_LOCALS", MAX_LOCALS],
     ...named("SHARED", SHARED),
     ...named("CELLS", CELLS),
     ...named("DESCRIPTOR", DESCRIPTOR),
@@ -62,6 +73,8 @@ function rows(): [string, number][] {
     ["DEPTH_ACTIVATION_UNITS", ACTIVATION_UNITS],
     ["DEPTH_LOCAL_UNITS", LOCAL_UNITS],
     ["FUEL_LENGTH_BITS", LENGTH_BITS],
+    ["CANONICAL_F32", NAN32],
+    ["CANONICAL_F64_HIGH", NAN64_HIGH],
     ["TAG_BYTES", TAG_SIZE],
     ["OVERFLOW_ENTRY", OVERFLOW_ENTRY],
     ["STACK_SLACK", STACK_SLACK],

@@ -1,22 +1,13 @@
 /**
  * The opcode table as the kernel reads it: the properties of every row of wasm/opcodes.ts, and the kernel's kind and
  * operation for it. In: the rows. Out: bytes for kernel/layout.ts's OPCODES. Invariant: every instruction has a kind;
- * one without fails the build.
+ * one without fails the build. To the kernel, instructions of continuations and of
+ * descriptors are illegal opcodes.
  */
 import { LANE_LIMIT, OPCODES, pageOf } from "../../engine/wasm/opcodes.ts";
 import type { OpcodeRow } from "../../engine/wasm/opcode_row.ts";
-import { planOf } from "../../engine/wasm/code_reader.ts";
-import {
-  ADDRESSES,
-  CHECK,
-  CHECKS,
-  FEATURES,
-  OPERANDS,
-  RESULT,
-  SECOND,
-  THIRD,
-  TOP,
-} from "../../engine/validate/columns.ts";
+import { PLAN_BY_ID } from "../../engine/wasm/read_plans.ts";
+import { ADDRESSES, CHECKS, FEATURES, OPERANDS, RESULT, SECOND, THIRD, TOP } from "../../engine/validate/columns.ts";
 import { Bug } from "../../engine/base/errors.ts";
 import { MAKES_NAN } from "../../engine/translate/imitated_nans.ts";
 import { ENDS_REGION } from "../../engine/translate/fuel.ts";
@@ -121,6 +112,7 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "memory.atomic.wait32": [op.KIND_WAITING, op.ATOMIC_WAIT32],
   "memory.atomic.wait64": [op.KIND_WAITING, op.ATOMIC_WAIT64],
   "atomic.fence": [op.KIND_FENCE, 0],
+  "pause": [op.KIND_PAUSE, 0],
   "try_table": [op.KIND_TRY_TABLE, 0],
   "try": [op.KIND_TRY, 0],
   "catch": [op.KIND_CATCH, 0],
@@ -301,16 +293,6 @@ function loweringOf(row: OpcodeRow): Lowering {
   return lowering;
 }
 
-function checksOf(id: number): number {
-  const checks = CHECKS[id];
-  return ((checks & CHECK.MEMARG) !== 0 ? layout.CHECK_MEMARG : 0) |
-    ((checks & CHECK.MEMORY) !== 0 ? layout.CHECK_MEMORY : 0) |
-    ((checks & CHECK.TABLE) !== 0 ? layout.CHECK_TABLE : 0) |
-    ((checks & CHECK.LANE) !== 0 ? layout.CHECK_LANE : 0) |
-    ((checks & CHECK.LANES) !== 0 ? layout.CHECK_LANES : 0) |
-    ((checks & CHECK.ATOMIC) !== 0 ? layout.CHECK_ATOMIC : 0);
-}
-
 /** The properties of a row that fuel and determinism depend on. */
 function flagsOf({ id, mnemonic }: OpcodeRow): number {
   const endsBefore = /^(if|loop|else|end|catch|catch_all|delegate)$/.test(mnemonic);
@@ -326,6 +308,7 @@ export function opcodeTable(): Uint8Array {
   const pageCodes = layout.OPCODE_PAGE_BYTES / 2;
   for (const row of OPCODES) {
     const { id } = row;
+    if (row.feature === "stack-switching" || row.feature === "custom-descriptors") continue;
     const [kind, operation] = loweringOf(row);
     const at = start + id * layout.OPCODE_ROW;
     view.setUint16((pageOf(row.prefix) * pageCodes + row.code) * 2, layout.OPCODES + at, true);
@@ -339,9 +322,9 @@ export function opcodeTable(): Uint8Array {
     bytes[at + layout.ROW_FEATURE] = FEATURES[id];
     bytes[at + layout.ROW_WIDTH] = Math.max(row.naturalAlign, 0);
     bytes[at + layout.ROW_ADDRESSES] = ADDRESSES[id];
-    bytes[at + layout.ROW_CHECKS] = checksOf(id);
+    bytes[at + layout.ROW_CHECKS] = CHECKS[id];
     bytes[at + layout.ROW_LANES] = LANE_LIMIT[id];
-    view.setInt32(at + layout.ROW_PLAN, planOf(row.immediates), true);
+    view.setInt32(at + layout.ROW_PLAN, PLAN_BY_ID[id], true);
     bytes[at + layout.ROW_PRICE] = FUEL_PRICE[id];
     bytes[at + layout.ROW_BULK_SHIFT] = FUEL_BULK_SHIFT[id];
     bytes[at + layout.ROW_FLAGS] = flagsOf(row);

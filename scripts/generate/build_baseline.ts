@@ -1,8 +1,8 @@
 /**
  * `deno task build:baseline [--check]`: writes the generated files of the baseline tier. In: the opcode table, the ABI,
- * engine/baseline/kernel/. Out: kernel/constants.ts, and in engine/baseline/generated/ the kernel's opcode table and
- * the kernel as WebAssembly, both as text that every bundler accepts. With `--check` nothing is written, and status 1
- * reports an outdated file.
+ * engine/baseline/kernel/. Out: kernel/constants.ts, kernel/instructions_*.ts, and in engine/baseline/generated/ the
+ * kernel's opcode table and the kernel as WebAssembly, both as text that every bundler accepts. With `--check` nothing
+ * is written, and status 1 reports an outdated file.
  */
 import { existsSync, readFileSync } from "node:fs";
 import process from "node:process";
@@ -32,15 +32,17 @@ function kernelText(file: string): string {
   return readFileSync(new URL(`kernel/${file}`, FOLDER), "utf8");
 }
 
-/** The text of kernel/instructions_arm64.ts. */
-function arm64Instructions(): string {
-  return instructionsText(["encoding_arm64.ts", "machine_arm64.ts", "vectors_arm64.ts"].map(kernelText));
+/** The text of the generated file with a processor's instructions. */
+function instructions(processor: TargetName): string {
+  const files = ["encoding", "machine", "vectors"].map((name) => kernelText(`${name}_${processor}.ts`));
+  return instructionsText(processor, files);
 }
 
 /** The text of a kernel file; that of a generated one as it will be written. */
 function kernelFile(file: string): string | null {
   if (file === "constants.ts") return constantsText();
-  if (file === "instructions_arm64.ts") return arm64Instructions();
+  if (file === "instructions_arm64.ts") return instructions("arm64");
+  if (file === "instructions_x64.ts") return instructions("x64");
   return existsSync(new URL(`kernel/${file}`, FOLDER)) ? kernelText(file) : null;
 }
 
@@ -101,7 +103,8 @@ export async function generatedFiles(): Promise<Map<string, string>> {
       "generated/opcode_table.ts",
       bytesText("The opcode table (scripts/generate/baseline_opcodes.ts)", "OPCODE_TABLE", opcodeTable()),
     ],
-    ["kernel/instructions_arm64.ts", arm64Instructions()],
+    ["kernel/instructions_arm64.ts", instructions("arm64")],
+    ["kernel/instructions_x64.ts", instructions("x64")],
     ["generated/kernel_x64.ts", await kernelModule("x64")],
     ["generated/kernel_arm64.ts", await kernelModule("arm64")],
   ]);

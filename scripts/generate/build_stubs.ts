@@ -1,8 +1,8 @@
 /**
- * `deno task build:stubs [--check]`: writes the stubs of both backends as data (codegen/stored_stubs.ts), and the
- * intrinsic modules in binary form. In: the generators of the stubs, and the texts of the modules. Out:
- * engine/backend_ARCH/generated_stubs.ts, and the files of `INTRINSICS`. With `--check` nothing is written, and status
- * 1 reports an outdated file.
+ * `deno task build:stubs [--check]`: writes the stubs of both backends as data (codegen/stored_stubs.ts), the stub
+ * programs of host and runtime (stub_programs.ts), and the intrinsic modules in binary form. In: the generators of the
+ * stubs, and the texts of programs and modules. Out: engine/backend_ARCH/generated_stubs.ts, the files of
+ * `PROGRAM_FILES` and of `INTRINSICS`. With `--check` nothing is written, and status 1 reports an outdated file.
  */
 import process from "node:process";
 import { isDeepStrictEqual } from "node:util";
@@ -32,6 +32,7 @@ import { STRING_CODE } from "../../engine/runtime/strings/string_code.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { runGenerator } from "./generated_files.ts";
+import { programFiles } from "./stub_programs.ts";
 
 export const FOLDER = new URL("../../engine/", import.meta.url);
 /** The exported constant of a generated file. */
@@ -265,10 +266,10 @@ export const ${constant}: string =
   "${parseModule(text).bytes.toBase64()}";
 `,
   ]);
-  return new Map([...GENERATORS.map(stubFile), ...intrinsics]);
+  return new Map([...GENERATORS.map(stubFile), ...intrinsics, ...programFiles()]);
 }
 
 if (import.meta.main) {
-  const about = "Writes the stubs of both backends and the intrinsic modules as data.";
+  const about = "Writes the stubs of both backends, stub programs and intrinsic modules as data.";
   process.exit(await runGenerator("task build:stubs", about, "engine/", FOLDER, generatedFiles));
 }

@@ -123,6 +123,12 @@ const NOT_THERE: readonly (readonly [file: string, host: string, why: string])[]
     "node",
     "its registry checks archives in a process without permissions, which only Deno offers",
   ],
+  ["tests/cli_project/release_notes_test.ts", "node20", "its registry needs node:sqlite, which Node 20 lacks"],
+  [
+    "tests/cli_project/release_notes_test.ts",
+    "node",
+    "its registry checks archives in a process without permissions, which only Deno offers",
+  ],
 ];
 
 /** The test files that a host cannot run, with the reasons. */

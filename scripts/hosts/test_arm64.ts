@@ -183,6 +183,7 @@ const QUICK_FILES = new RegExp(
     address align block br_table call_indirect conversions f32_cmp float_misc i32 i64 int_exprs loop memory_grow
     memory_trap return_call simd_bit_shift simd_i8x16_arith2 simd_lane simd_i16x8_extmul_i8x16 switch table_copy
     throw try_table struct array ref_cast i31 memory_copy64 proposals.threads.\\w+ compact.*imports.* wide.*
+    stack-switching.cont custom-descriptors.ref_cast_desc_eq acquire-release-atomics.*
   `.trim().split(/\s+/).join("|") + ")\\.wast$",
 );
 /** Processes that share the files: each warms up the engine's code again, and one alone uses only one processor. */
@@ -243,6 +244,7 @@ const COMPONENT_TESTS = [
   "tests/component/limits_test.ts",
   "tests/component/passing_test.ts",
   "tests/component/reset_test.ts",
+  "tests/component/reset_views_test.ts",
   "tests/component/streams_test.ts",
 ];
 

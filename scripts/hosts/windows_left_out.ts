@@ -14,6 +14,7 @@ const NO_FIFO = "there are no FIFOs in the file system";
 const NO_LINKS = "Wine makes no symbolic links; on Windows itself they need a privilege";
 const GUEST_LINKS = "guests make no symbolic links on Windows";
 const SOCKETS = "no socket can be given to a process as a descriptor";
+const LISTENING = "modules listen on Linux alone";
 const SIGNALS = "every signal ends a process at once";
 const NO_MODES = "pipes have no O_NONBLOCK that a process inherits";
 const NO_PTY = "pseudo-terminals of POSIX are missing";
@@ -62,11 +63,16 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ],
   ["tests/cli_project/oci_test.ts", "a credential helper is asked for", "untested", "the helper is a script of POSIX"],
   ["tests/cli_project/profile_test.ts", "", "absent", SAMPLES],
+  ["tests/cli_project/redis_test.ts", "a component stores values in Redis", "untested", "Redis has no server for it"],
   ["tests/cli_project/run_inputs_test.ts", "waft run --watch", "untested", SIGNALS],
+  ["tests/cli_project/serve_operator_test.ts", "a collector that does not answer", "untested", SIGNALS],
+  ["tests/cli_project/serve_operator_test.ts", "spans and metrics reach a collector", "untested", SIGNALS],
+  ["tests/cli_project/serve_operator_test.ts", "waft serve --config", "untested", SIGNALS],
+  ["tests/cli_project/serve_operator_test.ts", "waft serve takes its socket", "absent", "there is no systemd"],
+  ["tests/cli_project/serve_operator_test.ts", "waft serve --workers replaces", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "waft serve answers requests", "untested", SIGNALS],
-  ["tests/cli_project/serve_test.ts", "waft serve takes its socket", "absent", "there is no systemd"],
+  ["tests/cli_project/serve_test.ts", "waft serve --h2c", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "waft serve --tls-cert", "untested", SIGNALS],
-  ["tests/cli_project/serve_test.ts", "waft serve --workers replaces", "untested", SIGNALS],
   ["tests/cli_project/serve_test.ts", "without --json only failures are logged", "untested", SIGNALS],
   ["tests/cli_project/shell_test.ts", "completion: bash completes commands", "absent", "it needs bash"],
   ["tests/cli_project/shell_test.ts", "completion: bash completes the values", "absent", "it needs bash"],
@@ -83,6 +89,12 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/engine/given_back_test.ts", "execution of pages that were given back", "absent", "pages stay there"],
   ["tests/plugins/component_grants_test.ts", "a symbolic link on the way to a root", "untested", NO_LINKS],
   ["tests/plugins/hostile_test.ts", "hostile: a directory that turns into a link", "untested", NO_LINKS],
+  [
+    "tests/plugins/runner_plugin_test.ts",
+    "the death of a process costs its plugin alone",
+    "untested",
+    "processes are found in /proc",
+  ],
   ["tests/wasi/deadline_test.ts", "sockets end at the deadline", "untested", SOCKETS],
   ["tests/wasi/deadline_test.ts", "a FIFO that the guest opens", "absent", NO_FIFO],
   ["tests/wasi/escape_test.ts", "symbolic links do not lead out", "untested", NO_LINKS],
@@ -95,6 +107,8 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/wasi/paths_test.ts", "exclusive creation does not look behind a link", "untested", NO_LINKS],
   ["tests/wasi/paths_test.ts", "hard links to symbolic links", "untested", NO_LINKS],
   ["tests/wasi/paths_test.ts", "symbolic links are made, read and followed", "absent", GUEST_LINKS],
+  ["tests/wasi/listening_sockets_test.ts", "waft run --listen gives a module", "absent", LISTENING],
+  ["tests/wasi/listening_sockets_test.ts", "sockets come before directories", "absent", LISTENING],
   ["tests/wasi/sockets_test.ts", "sock_recv, sock_send and sock_shutdown", "untested", SOCKETS],
   ["tests/wasi/sockets_test.ts", "sock_accept takes a connection", "untested", SOCKETS],
   ["tests/wasi/storm_test.ts", "a directory that is swapped for a link", "untested", NO_LINKS],

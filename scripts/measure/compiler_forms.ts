@@ -110,9 +110,9 @@ async function measure(part: Part, form: Form): Promise<number[]> {
   return times;
 }
 
-/** The environment of the module, whose bodies are not validated yet. */
+/** The environment of the module. */
 function environment(): ModuleEnv {
-  const valid = validateModule(decodeModule(moduleBytes()), featureSet(), { bodies: false });
+  const valid = validateModule(decodeModule(moduleBytes()), featureSet());
   return moduleEnv(valid, { optimizations });
 }
 

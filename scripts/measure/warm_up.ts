@@ -1,11 +1,12 @@
 /**
  * Measures how soon programs are fast: `deno task warm-up [--rounds N] [--seconds N] [--filter TEXT] [FILE=N…]`. In:
  * the benchmark's programs whose names contain TEXT, or the modules FILE, whose export `run` gets N. Out: a table of
- * ratios waft / V8, below 1 where waft is faster, from alternating fresh processes (bench/warm_up.ts).
+ * ratios waft / V8, below 1 where waft is faster, from alternating fresh processes (bench/warm_up.ts), and their mean
+ * over time.
  */
 import process from "node:process";
 import { programPath, PROGRAMS } from "../../bench/programs.ts";
-import { measureWarmUp, type WarmUpProgram, type WarmUpResult, warmUpTable } from "../../bench/warm_up.ts";
+import { measureWarmUps, type WarmUpProgram, warmUpTable } from "../../bench/warm_up.ts";
 import { progress, readTaskLine } from "../task_options.ts";
 
 const task = {
@@ -27,17 +28,18 @@ function moduleOf(operand: string): WarmUpProgram {
 
 const programs = operands.length > 0 ? operands.map(moduleOf) : PROGRAMS.filter(({ name }) => name.includes(filter))
   .map((program) => ({ name: program.name, file: programPath(program), n: program.n }));
-const results: WarmUpResult[] = [];
 let failures = 0;
-for (const program of programs) {
-  progress(program.name);
-  try {
-    results.push(measureWarmUp(program, rounds, seconds * 1000));
-  } catch (error) {
+const { times, curve, programs: results } = measureWarmUps(
+  programs,
+  rounds,
+  seconds * 1000,
+  progress,
+  (name, error) => {
     failures++;
-    console.error(`${program.name} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
-  }
-}
+    console.error(`${name} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+  },
+);
 progress("");
 console.log(warmUpTable(results));
+console.log(`mean by time: ${curve.map((ratio, k) => `${times[k]} ms ${ratio.toFixed(2)}`).join(", ")}`);
 process.exit(failures > 0 ? 1 : 0);

@@ -27,7 +27,7 @@ export const NATIVE_TARGETS = ["x64", "arm64"] as const;
 const SOURCES = { x64: [X64, KERNEL_X64], arm64: [ARM64, KERNEL_ARM64] } as const;
 
 /** The value of an initializer that is one `i32.const`. */
-function i32Constant(init: Uint8Array): number {
+export function i32Constant(init: Uint8Array): number {
   const I32_CONST = 0x41;
   const END = 0x0b;
   if (init[0] !== I32_CONST || init.at(-1) !== END) throw new Error("the kernel has a global that is not an i32.const");

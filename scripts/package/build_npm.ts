@@ -14,7 +14,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { endProgress, startBlocking } from "../../project/base/progress.ts";
 import { writeArchive } from "../../project/packages/archive.ts";
-import { NATIVE_TARGETS } from "./build_native_kernel.ts";
+import { NATIVE_MODULES, NATIVE_SCRIPTS } from "./native_modules.ts";
 import { createWaftFiles } from "./create_waft.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
 import { bundleModules } from "./npm_chunks.ts";
@@ -125,7 +125,7 @@ async function buildPackage(
   const { exports } = finishManifest(files, row, root);
   // The command's start-up loads most modules late, from files of their own.
   if (row.folder === "engine") {
-    addNativeKernels(files, root, scratch);
+    addNativeModules(files, root, scratch);
     await bundleModules(files, exports, kept);
     files.set(
       "package.json",
@@ -136,11 +136,11 @@ async function buildPackage(
   return files;
 }
 
-/** Replaces the modules that are to contain the kernels as machine code. */
-function addNativeKernels(files: Files, root: string, scratch: string): void {
-  deno(["run", "--allow-all", "--quiet", "scripts/package/build_native_kernel.ts", "--out", scratch], root);
-  for (const arch of NATIVE_TARGETS) {
-    files.set(`baseline/generated/native_${arch}.js`, readFileSync(join(scratch, `native_${arch}.js`)));
+/** Replaces the modules that are to contain machine code (native_modules.ts). */
+function addNativeModules(files: Files, root: string, scratch: string): void {
+  for (const script of NATIVE_SCRIPTS) deno(["run", "--allow-all", "--quiet", script, "--out", scratch], root);
+  for (const { folder, name } of NATIVE_MODULES) {
+    files.set(`${folder}/${name}.js`, readFileSync(join(scratch, `${name}.js`)));
   }
 }
 

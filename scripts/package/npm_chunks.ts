@@ -30,7 +30,7 @@ const CHUNKS: readonly ChunkRow[] = [
   // Commands that do not compile load no more than these.
   {
     name: "base",
-    roots: ["base/errors.js", "settings/features.js", "host/files.js", "host/process.js"],
+    roots: ["base/errors.js", "base/numbers.js", "settings/features.js", "host/files.js", "host/process.js"],
     reachedFrom: "any",
   },
   // Programs in whose bundle late modules have no files give them before the engine is evaluated.
@@ -40,8 +40,14 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "target", roots: ["backend_x64/target.js", "backend_arm64/target.js"] },
   { name: "target_x64", roots: ["backend_x64/target.js"] },
   { name: "target_arm64", roots: ["backend_arm64/target.js"] },
-  { name: "rules", roots: ["validate/constant_rules.js"] },
+  { name: "rules", roots: ["validate/constant_rules.js", "validate/clauses.js"] },
+  { name: "prototypes", roots: ["webassembly/js_prototypes.js"] },
   { name: "analysis", roots: ["compile/module_analysis.js"] },
+  // Native threads load neither the analyses of bodies in JavaScript nor the driver of the other compiled form.
+  { name: "listed_bodies", roots: ["portable/listed_bodies.js", "portable/scan_bodies.js"], reachedFrom: "any" },
+  { name: "body_analysis", roots: ["translate/body_analysis.js"] },
+  // The compiled form of the optimizer loads none of its TypeScript form.
+  { name: "form", roots: ["portable/portable_compiler.js"] },
   { name: "optimizer", roots: ["compile/body_compiler_x64.js", "compile/body_compiler_arm64.js"] },
   { name: "text", roots: ["text/parse_module.js"] },
   { name: "webassembly", roots: ["webassembly/mod.js"] },

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../../project/versions/release_index.ts";
-import { NATIVE_TARGETS } from "./build_native_kernel.ts";
+import { NATIVE_MODULES, NATIVE_SCRIPTS } from "./native_modules.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
 import { compileQuickRunsEagerly, compileRunsEagerly } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
@@ -31,6 +31,7 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["body_compiler_x64", "", "engine/compile/body_compiler_x64.ts"],
   ["body_compiler_arm64", "", "engine/compile/body_compiler_arm64.ts"],
   ["module_analysis", "", "engine/compile/module_analysis.ts"],
+  ["body_analysis", "", "engine/translate/body_analysis.ts"],
   ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
   ["kernel_arm64", "generated/", "engine/baseline/generated/kernel_arm64.ts"],
   ["native_x64", "generated/", "engine/baseline/generated/native_x64.ts"],
@@ -38,9 +39,16 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["parse_module", "", "engine/text/parse_module.ts"],
   ["code", "", "engine/validate/code.ts"],
   ["constant_rules", "", "engine/validate/constant_rules.ts"],
+  ["clauses", "", "engine/validate/clauses.ts"],
+  ["continuations", "", "engine/runtime/instance/continuations.ts"],
+  ["js_prototypes", "", "engine/webassembly/js_prototypes.ts"],
   ["code_reader", "", "engine/wasm/code_reader.ts"],
+  ["fuel_groups", "", "engine/wasm/fuel_groups.ts"],
   ["verify_module", "", "engine/compile/verify_module.ts"],
   ["portable_form", "", "engine/portable/portable_form.ts"],
+  ["native_compiler", "", "engine/tiers/native_compiler.ts"],
+  ["native_compiler_x64", "generated/", "engine/portable/generated/native_compiler_x64.ts"],
+  ["native_compiler_arm64", "generated/", "engine/portable/generated/native_compiler_arm64.ts"],
   ["native_references", "", "engine/host/systems/native_references.ts"],
 ];
 
@@ -224,23 +232,18 @@ function mergeChunksIn(folder: string, entry: string, kept: readonly string[] = 
   );
 }
 
-/**
- * Runs `action` while the tree's modules of machine code (scripts/package/build_native_kernel.ts) have their contents.
- */
-function withNativeKernels<T>(tree: string, action: () => T): T {
-  const folder = join(tree, "engine/baseline/generated");
-  const scratch = mkdtempSync(join(tmpdir(), "waft-kernel-"));
-  const kept = NATIVE_TARGETS.map((arch) => {
-    const path = join(folder, `native_${arch}.ts`);
-    return { path, arch, text: readFileSync(path) };
+/** Runs `action` while the tree's modules of machine code (native_modules.ts) have their contents. */
+function withNativeModules<T>(tree: string, action: () => T): T {
+  const scratch = mkdtempSync(join(tmpdir(), "waft-native-"));
+  const kept = NATIVE_MODULES.map(({ folder, name }) => {
+    const path = join(tree, `engine/${folder}/${name}.ts`);
+    return { path, name, text: readFileSync(path) };
   });
   try {
-    run(
-      process.execPath,
-      ["run", "--allow-all", "--quiet", "scripts/package/build_native_kernel.ts", "--out", scratch],
-      tree,
-    );
-    for (const { path, arch } of kept) writeFileSync(path, readFileSync(join(scratch, `native_${arch}.js`)));
+    for (const script of NATIVE_SCRIPTS) {
+      run(process.execPath, ["run", "--allow-all", "--quiet", script, "--out", scratch], tree);
+    }
+    for (const { path, name } of kept) writeFileSync(path, readFileSync(join(scratch, `${name}.js`)));
     return action();
   } finally {
     for (const { path, text } of kept) writeFileSync(path, text);
@@ -249,12 +252,12 @@ function withNativeKernels<T>(tree: string, action: () => T): T {
 }
 
 /**
- * Bundles the modules of a tree with native kernels; `entry` as for `bundleModules`. Their URLs are those of the
+ * Bundles the modules of a tree with machine code; `entry` as for `bundleModules`. Their URLs are those of the
  * bundle, and they contain the digest of all modules and the engine's stamp.
  */
 export function placedModules(tree: string, version: string, entry?: string): Map<string, string> {
   const stamp = engineStampOf(tree);
-  const bundled = withNativeKernels(tree, () => bundleModules(tree, version, entry));
+  const bundled = withNativeModules(tree, () => bundleModules(tree, version, entry));
   const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
   const placed = (path: string, bytes: Uint8Array): string =>
     placeUrls(new TextDecoder().decode(bytes), path).replaceAll(BUILD_MARK, build).replaceAll(STAMP_MARK, stamp);

@@ -1,7 +1,7 @@
 /**
  * The baseline tier validates bodies and detects their features itself. In: generated modules with randomly changed
  * bytes in their bodies. Out: whether its verdicts equal those of the validator, an independent implementation of the
- * rules.
+ * rules, and whether all tiers refuse a module with the validator's error.
  */
 import assert from "node:assert/strict";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
@@ -9,12 +9,14 @@ import { withKernel } from "../../engine/baseline/kernel_forms.ts";
 import { validateBodies } from "../../engine/baseline/validate_bodies.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import { X64 } from "../../engine/backend_x64/target.ts";
 import { Bug, WaftError } from "../../engine/base/errors.ts";
+import { compileModule } from "../../engine/compile/compile.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { moduleInterface } from "../../engine/translate/module_interface.ts";
-import { validateBody } from "../../engine/validate/code.ts";
-import { validateModule } from "../../engine/validate/module.ts";
+import { validateAllBodies, validateDefined, validateModule } from "../../engine/validate/module.ts";
 import type { ValidModule } from "../../engine/validate/valid_module.ts";
 import type { Module } from "../../engine/wasm/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
@@ -23,6 +25,7 @@ import { Random } from "../fuzz/random.ts";
 
 const MUTATIONS_PER_MODULE = 60;
 const FEATURES = featureSet();
+const optimizations = optimizationSet();
 
 function annotated(module: Module): ValidModule {
   return validateModule(module, FEATURES, { bodies: false });
@@ -54,7 +57,7 @@ function baselineAccepts(valid: ValidModule): boolean {
   const code = new MachineCode(valid.funcs.length, signatures.length);
   try {
     for (const { index } of withKernel("x64", (kernel) => compileBodies(kernel, valid, layout, OPTIONS, code)) ?? []) {
-      validateBody(valid, valid.importedFuncCount + index, null);
+      validateDefined(valid, index);
     }
     return true;
   } catch (error) {
@@ -63,15 +66,27 @@ function baselineAccepts(valid: ValidModule): boolean {
   }
 }
 
-/** Whether the validator accepts all bodies; other errors propagate. */
-function validatorAccepts(valid: ValidModule): boolean {
+/** The error of the validator; undefined if it accepts all bodies. */
+function validatorError(valid: ValidModule): WaftError | undefined {
+  return errorOf(() => validateAllBodies(valid));
+}
+
+/** The error of `action`; undefined if there is none. Other errors than those for modules propagate. */
+function errorOf(action: () => void): WaftError | undefined {
   try {
-    for (let k = 0; k < valid.funcs.length; k++) validateBody(valid, valid.importedFuncCount + k, null);
-    return true;
+    action();
+    return undefined;
   } catch (error) {
     if (!(error instanceof WaftError)) throw error;
-    return false;
+    return error;
   }
+}
+
+/** The error with which a tier refuses the module. */
+function compilerError(module: Module, tier: "baseline" | "optimizing"): WaftError | undefined {
+  return errorOf(() =>
+    compileModule(module, { ...OPTIONS, target: X64, settings: codeSettings(), optimizations, tier })
+  );
 }
 
 /** The module with one to three bytes of one body changed. */
@@ -103,7 +118,15 @@ interface Compared {
 /** Compares the verdicts on one module; returns whether it is valid. Throws an AssertionError if they differ. */
 function compareVerdicts(changed: Module, place: string): boolean {
   const theirs = annotated(changed);
-  const expected = validatorAccepts(theirs);
+  const error = validatorError(theirs);
+  const expected = error === undefined;
+  if (error !== undefined) {
+    for (const tier of ["baseline", "optimizing"] as const) {
+      const found = compilerError(changed, tier);
+      const where = `${place}, ${tier}`;
+      assert.deepEqual([found?.name, found?.message, found?.place], [error.name, error.message, error.place], where);
+    }
+  }
   for (const accepts of [baselineAccepts, quicklyAccepts]) {
     const ours = annotated(changed);
     const where = `${place}, ${accepts.name}`;

@@ -3,7 +3,7 @@
  * head of an executable in place of a runtime. tests/installer/single_test.ts runs real ones.
  */
 import assert from "node:assert/strict";
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
@@ -20,6 +20,18 @@ function runtime(): Uint8Array {
   const bytes = new Uint8Array(2048);
   bytes.set([0x7f, 0x45, 0x4c, 0x46, 2, 1], 0);
   bytes[18] = process.arch === "x64" ? 62 : 183;
+  bytes.set(new TextEncoder().encode("waft-application"), 1500);
+  return bytes;
+}
+
+/** The same for Windows on x64. */
+function windowsRuntime(): Uint8Array {
+  const bytes = new Uint8Array(2048);
+  const view = new DataView(bytes.buffer);
+  bytes.set(new TextEncoder().encode("MZ"), 0);
+  view.setUint32(60, 128, true);
+  bytes.set(new TextEncoder().encode("PE"), 128);
+  view.setUint16(132, 0x8664, true);
   bytes.set(new TextEncoder().encode("waft-application"), 1500);
   return bytes;
 }
@@ -83,9 +95,21 @@ Deno.test("build: a component runs from the executable", () =>
     }
   }));
 
+Deno.test("build --oci: the image has the executable alone, with its program", () =>
+  inFolder(async (folder, run) => {
+    const image = ["f.wat", "-o", "image.tar", "--runtime", "runtime", "--oci", "team/app:1.0", "--sysroot", folder];
+    const { code, out, err } = await run(...image);
+    assert.deepEqual([code, out, err], [0, "", ""]);
+    assert.deepEqual(readdirSync(folder).filter((name) => /app|tmp|image/.test(name)), ["image.tar"]);
+    const tar = new TextDecoder("latin1").decode(readFileSync(join(folder, "image.tar")));
+    assert.match(tar, /"org\.opencontainers\.image\.ref\.name":"1\.0"/);
+    assert.match(tar, /"Entrypoint":\["\/app"\]/);
+  }));
+
 Deno.test("build: wrong command lines and files are refused, and nothing is written", () =>
   inFolder(async (folder, run) => {
     writeFileSync(join(folder, "bad.wat"), `(module (func (export "f") (result i32)))`);
+    writeFileSync(join(folder, "windows"), windowsRuntime());
     const rows: readonly (readonly [code: number, message: RegExp, ...args: string[]])[] = [
       [2, /this waft is not one: name one with --runtime FILE\. Releases contain them/, "f.wat"],
       [2, /--runtime: f\.wat is not a single executable of waft/, "f.wat", "--runtime", "f.wat"],
@@ -102,6 +126,10 @@ Deno.test("build: wrong command lines and files are refused, and nothing is writ
         "runtime",
       ],
       [1, /none\.wat/, "none.wat", "--runtime", "runtime"],
+      [2, /--sysroot needs --oci/, "f.wat", "--runtime", "runtime", "--sysroot", "/"],
+      [2, /--oci takes NAME:TAG/, "f.wat", "--runtime", "runtime", "--oci", "team/app"],
+      [2, /--oci takes NAME:TAG/, "f.wat", "--runtime", "runtime", "--oci", "Team/App:1"],
+      [2, /containers run Linux; the runtime is for windows\/amd64/, "f.wat", "--runtime", "windows", "--oci", "a:1"],
     ];
     for (const [code, message, ...args] of rows) {
       const result = await run(...args, "-o", "app");

@@ -409,7 +409,7 @@ commandTest("opts and features show state and where it came from", async ({ proj
   assert.deepEqual([find(features, "simd").value, find(features, "simd").from, features.data.keys.length], [
     true,
     "flag",
-    21,
+    24,
   ]);
   assert.deepEqual(codes(await json("features", "--feature", "sidm=on")), ["usage.switch"]);
 });
@@ -581,6 +581,9 @@ commandTest(
     await ok("plugin", "update");
     await ok("rm", KV);
     await ok("plugin", "yank", `${KV}@1.2.3`, "--reason", "Loses values", "--severity", "broken");
+    await ok("plugin", "deprecate", `${KV}@1.2.3`, "--message", "Use another");
+    await ok("plugin", "publishers");
+    await ok("plugin", "transfer");
     await ok("trust");
     await ok("search", "kv");
     await ok("tree");
@@ -608,6 +611,8 @@ commandTest(
       (loop $l (br_if $l (local.tee 0 (i32.sub (local.get 0) (i32.const 1)))))))`,
     );
     await ok("inspect", "m.wat");
+    await ok("objdump", "-x", "-d", "-s", "m.wat");
+    await ok("objdump", "c.wat");
     await ok("verify", "m.wat");
     await ok("verify", "c.wat");
     assert.equal((await run("compile", "m.wat", "-o", "m.artifact")).code, 0);

@@ -9,6 +9,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { hostArguments } from "../support/host_arguments.ts";
+import { MAPPED_FRAMES, mappedModule, sourceMap } from "../support/mapped_module.ts";
 import { LACKS_POSIX_FILES } from "../support/posix_files.ts";
 import { waft } from "./waft.ts";
 
@@ -102,6 +103,29 @@ Deno.test("a memory above its limit: the option that limits it", () =>
     for (const [flags, end] of rows) {
       const { code, err } = await waft(["run", ...flags, "large.wat"], home, home);
       assert.deepEqual([code, err], [1, `waft: large.wat: Out of memory: 20000 pages exceed ${end}\n`]);
+    }
+  }));
+
+Deno.test("a program that fills the heap: the option that limits it", () =>
+  inFolder(async (home) => {
+    writeFileSync(
+      join(home, "list.wat"),
+      `(module (type $list (struct (field (ref null $list)))) (global $list (mut (ref null $list)) (ref.null $list))
+        (func (export "f") (loop $next (global.set $list (struct.new $list (global.get $list))) (br $next))))`,
+    );
+    const { code, err } = await waft(["run", "--max-heap", "1MiB", "--invoke", "f", "list.wat"], home, home);
+    assert.equal(code, 134);
+    assert.match(err, /out of memory: objects need more than the limit of 1048576 bytes \(--max-heap 1MiB\)/);
+  }));
+
+Deno.test("a trap has the places of the source map beside the program", () =>
+  inFolder(async (home) => {
+    writeFileSync(join(home, "a.wasm"), mappedModule("./a.wasm.map"));
+    writeFileSync(join(home, "a.wasm.map"), sourceMap());
+    const expected = `waft: a.wasm: trap: unreachable\n${MAPPED_FRAMES.map((line) => `    ${line}\n`).join("")}`;
+    for (const words of [["a.wasm"], ["a.wasm"], ["--no-cache", "a.wasm"], ["--unknown-imports", "trap", "a.wasm"]]) {
+      const { code, err } = await waft(["run", "--invoke", "f", ...words], home, home);
+      assert.deepEqual([code, err], [134, expected], words.join(" "));
     }
   }));
 

@@ -9,6 +9,7 @@ import { fileURLToPath } from "node:url";
 import { machinePaths } from "../../project/base/paths.ts";
 import { pullProgram, pushProgram } from "../../project/packages/oci/artifact.ts";
 import { parseReference } from "../../project/packages/oci/reference.ts";
+import { sign } from "../support/oci_signature.ts";
 import { removeFolder } from "../support/remove_folder.ts";
 import { sha256, startRegistry, type TestRegistry } from "../support/oci_registry.ts";
 import { waft } from "./waft.ts";
@@ -111,6 +112,72 @@ Deno.test("registries get the credentials of Docker's configuration for their ow
       assert.deepEqual(cached(), []);
     }, { auths });
   }
+});
+
+Deno.test("a signature counts for its digest and its key only, and nothing unsigned is cached", async () => {
+  await withRegistry(async ({ registry, home, cached }) => {
+    store(registry, "1");
+    const digest = sha256(registry.manifests.get("1") ?? "");
+    const paths = machinePaths({ env: { WAFT_HOME: join(home, "waft") }, os: process.platform, home });
+    const reference = parseReference(`oci://${registry.host}/demo:1`);
+    const pull = (signedBy: string) => pullProgram(reference, { paths, signedBy });
+    await assert.rejects(
+      pull(sign({ ...registry, manifests: new Map() }, digest, { type: "ec" })),
+      /has no signature in/,
+    );
+    const wrong = [
+      { type: "ec", about: sha256("other") },
+      { type: "ec", payloadType: "another" },
+      { type: "rsa", of: new Uint8Array([1]) },
+    ] as const;
+    for (const options of wrong) {
+      await assert.rejects(pull(sign(registry, digest, options)), /no signature by this key/);
+    }
+    const key = sign(registry, digest, { type: "ec" });
+    sign(registry, digest, { type: "ec" });
+    await assert.rejects(pull(key), /no signature by this key/);
+    assert.deepEqual(cached(), []);
+    for (const type of ["ec", "ed25519", "rsa"] as const) {
+      const pulled = await pull(sign(registry, digest, { type }));
+      assert.equal(pulled.bytes.length, PROGRAM.length);
+    }
+    for (const text of ["[]", "null", "{}", "{"]) {
+      registry.manifests.set(`${digest.replace(":", "-")}.sig`, new TextEncoder().encode(text));
+      await assert.rejects(pull(key), /signature's manifest (?:has no layers|is not JSON)/);
+    }
+  });
+});
+
+Deno.test("--signed-by takes a public key, for programs of registries", async () => {
+  await withRegistry(async ({ registry, home }) => {
+    const pushed = await waft(["push", `oci://${registry.host}/demo/hello:1`, HELLO], home, home);
+    const [, digest = ""] = pushed.out.trim().split("@");
+    const key = sign(registry, digest, { type: "ec" });
+    writeFileSync(join(home, "key.pem"), key);
+    writeFileSync(join(home, "text.pem"), "no key");
+    writeFileSync(join(home, "empty.wat"), '(module (func (export "_start")))');
+    const run = (...args: string[]) => waft(["run", "--signed-by", ...args], home, home);
+    const reference = `oci://${registry.host}/demo/hello:1`;
+    assert.deepEqual(await run("key.pem", reference), { code: 0, out: "hello", err: "" });
+    const cases: [string, string, number, RegExp][] = [
+      ["text.pem", reference, 1, /text\.pem: no public key in the form PEM/],
+      ["none.pem", reference, 1, /none\.pem/],
+      ["key.pem", HELLO, 2, /--signed-by is for programs of registries/],
+      // Modules without a project take a shorter way.
+      ["key.pem", "empty.wat", 2, /--signed-by is for programs of registries/],
+    ];
+    for (const [file, program, code, message] of cases) {
+      const { code: status, err } = await run(file, program);
+      assert.equal(status, code, err);
+      assert.match(err, message);
+    }
+    sign(registry, digest, { type: "ec" });
+    for (const command of ["run", "pull", "inspect", "serve"]) {
+      const { code, err } = await waft([command, "--signed-by", "key.pem", reference], home, home);
+      assert.equal(code, 1, command);
+      assert.match(err, /has no signature by this key/);
+    }
+  });
 });
 
 Deno.test("a registry that breaks a promise is one error, and nothing is cached", async () => {

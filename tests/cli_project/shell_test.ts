@@ -192,6 +192,14 @@ Deno.test("completion --install writes the script to the place of each shell", (
       assert.equal(readFileSync(join(home, place), "utf8"), (await run("completion", shell)).out);
     }
     assert.equal((await run("completion", "powershell", "--install")).code, 2);
+    // Without a word, the shell is that of the variable.
+    const own = await waft(["completion", "--install"], home, home, { ...env, SHELL: "/usr/bin/fish" });
+    assert.ok(own.code === 0 && own.err.includes(join(home, "config/fish/completions/waft.fish")), own.err);
+    for (const [SHELL, error] of [["/bin/tcsh", /not "tcsh"/], ["", /missing required argument/]] as const) {
+      const other = await waft(["completion", "--install"], home, home, { ...env, SHELL });
+      assert.ok(other.code === 2 && error.test(other.err), other.err);
+    }
+    assert.equal((await run("completion")).code, 2);
   }));
 
 Deno.test("completion: other shells accept their scripts, which name every command", () =>

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { followPage } from "./documented_commands.ts";
 
 Deno.test("docs/inspecting.md shows the output of its commands", () => {
-  assert.equal(followPage("inspecting.md", ["divide.wat"]), 3);
+  assert.equal(followPage("inspecting.md", ["divide.wat"]), 4);
 });
 
 Deno.test("docs/exploring.md shows the output of its commands", () => {

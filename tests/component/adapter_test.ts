@@ -246,7 +246,7 @@ Deno.test("strings that overlap cannot exceed the limit of one call", () => {
 Deno.test("an engine without the features or the room for adapters calls through JavaScript", () => {
   const features = { "multi-memory": false };
   assert.equal(compileBinary(NewEngine({ features }), bytes).instantiate().call({}, "echo", "text"), "text");
-  const limits = { maxInstances: realmStore().openInstances + 4 };
+  const limits = { maxInstances: realmStore().instances.open + 4 };
   assert.equal(compileBinary(NewEngine({ limits }), bytes).instantiate().call({}, "echo", "text"), "text");
 });
 

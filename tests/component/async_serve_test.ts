@@ -10,10 +10,10 @@ import { NewEngine } from "@waft/engine";
 import { readFile } from "@waft/engine/internal/host/files";
 import { compileComponent, type Component } from "../../component/mod.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
-import { TraceContext } from "../../component/http/trace.ts";
+import { type Sampler, TraceContext } from "../../component/http/trace.ts";
 import { ComponentServer, type RequestReport } from "../../component/http/server.ts";
 import { ComponentWasi, type NetworkOptions } from "../../component/wasi/mod.ts";
-import { ask, until } from "../support/http_requests.ts";
+import { allRequests, ask, until } from "../support/http_requests.ts";
 
 const FIXTURE = fileURLToPath(new URL("fixtures/async_http.wat", import.meta.url));
 const engine = NewEngine({ interruptible: true, fuel: true });
@@ -26,6 +26,16 @@ const middleware = compileComponent(
     .replace('(export "send" ', '(export "handle" ').replace('(func $client "send")', '(func $client "handle")'),
 );
 
+/** The same, with the number of its answers in the first letter of the body: `i` for the first one. */
+const counter = compileComponent(
+  engine,
+  text.replace(
+    "(call $drop-request (local.get $request))\n",
+    "(call $drop-request (local.get $request))\n" +
+      "(i32.store8 (i32.const 16) (i32.add (i32.load8_u (i32.const 16)) (i32.const 1)))\n",
+  ),
+);
+
 /** A guard for requests that must be answered. */
 const NEVER = 60_000;
 
@@ -33,15 +43,17 @@ interface Setup {
   readonly context?: () => { deadline?: number; processorTime?: number; fuel?: number };
   readonly network?: NetworkOptions;
   readonly component?: Component;
+  readonly maxReuse?: number;
+  readonly sampler?: Sampler;
 }
 
 /** Runs `action` with a server on a free port of the loopback interface. */
 async function withService(
-  { context = () => ({ deadline: NEVER }), network, component = service }: Setup,
+  { context = () => ({ deadline: NEVER }), network, component = service, maxReuse = 1, sampler }: Setup,
   action: (port: number, reports: RequestReport[], made: () => number) => Promise<void>,
 ): Promise<void> {
   const wasi = new ComponentWasi({ waitInEventLoop: true, ...(network === undefined ? {} : { network }) });
-  const traces = new TraceContext();
+  const traces = new TraceContext(sampler);
   const imports = { ...wasi.imports, ...httpInterfaces(wasi, traces) };
   let instances = 0;
   const counted = {
@@ -55,7 +67,11 @@ async function withService(
   const reports: RequestReport[] = [];
   const limits = { concurrent: 4, waiting: 4 };
   const onRequest = (report: RequestReport) => void reports.push(report);
-  const server = new ComponentServer({ traces, pool, preview1: wasi.preview1, limits, context, onRequest });
+  const server = new ComponentServer({
+    traces,
+    routes: allRequests({ pool, preview1: wasi.preview1, limits, context, maxReuse }),
+    onRequest,
+  });
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action(port, reports, () => instances);
@@ -78,6 +94,18 @@ Deno.test("a service of WASI 0.3 answers, and its instances are reused", async (
     const bodiless = await ask(port, "/bodiless");
     assert.deepEqual([bodiless.status, bodiless.headers["x-guest"], bodiless.body], [200, "async", ""]);
     assert.equal((await ask(port, "/hello", { method: "HEAD" })).body, "");
+  });
+});
+
+Deno.test("an instance of a service is reused as often as permitted, and reset after a failure", async () => {
+  await withService({ component: counter, maxReuse: 3 }, async (port, reports, made) => {
+    const bodies: string[] = [];
+    for (const path of ["/hello", "/hello", "/hello", "/hello", "/trap", "/hello"]) {
+      bodies.push((await ask(port, path)).body);
+      await until(() => reports.length === bodies.length);
+      if (bodies.length === 4) assert.equal(made(), 1);
+    }
+    assert.deepEqual(bodies, ["iello\n", "jello\n", "kello\n", "iello\n", "Internal Server Error\n", "iello\n"]);
   });
 });
 
@@ -144,6 +172,32 @@ Deno.test("requests of a service carry the trace context of the request that it 
         assert.equal((await send({ traceparent, tracestate: "a=1" })).body, "undefined");
         assert.equal(arrived.at(-1)?.["tracestate"], undefined);
       }
+    });
+  } finally {
+    upstream.close();
+  }
+});
+
+Deno.test("with spans of the server, requests of a service are their children", async () => {
+  const upstream = createServer(({ headers: { traceparent, tracestate } }, response) => {
+    response.end(`${traceparent} ${tracestate}`);
+  });
+  await new Promise<void>((resolve) => upstream.listen(0, "127.0.0.1", resolve));
+  const { port: target } = upstream.address() as AddressInfo;
+  try {
+    const sampler: Sampler = (_, parent) => parent ?? true;
+    await withService({ sampler, network: { connect: [`127.0.0.1:${target}`] } }, async (port, reports) => {
+      const trace = "1".repeat(32);
+      const headers = { traceparent: `00-${trace}-${"2".repeat(16)}-00`, tracestate: "a=1" };
+      const { body } = await ask(port, `/client?${target}`, { headers });
+      const alone = (await ask(port, `/client?${target}`)).body;
+      await until(() => reports.length === 2);
+      const [{ span: first }, { span: second }] = reports;
+      assert.equal(body, `00-${trace}-${first?.span}-00 a=1`);
+      assert.deepEqual(first, { trace, span: first?.span, parent: "2".repeat(16), state: "a=1", isSampled: false });
+      assert.equal(alone, `00-${second?.trace}-${second?.span}-01 undefined`);
+      assert.deepEqual([second?.parent, second?.isSampled], [undefined, true]);
+      assert.notEqual(first.span, second?.span);
     });
   } finally {
     upstream.close();

@@ -17,11 +17,13 @@ import {
   ResponseOutparam,
 } from "../../component/http/messages.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
+import type { HandlerLimits, HandlerOptions } from "../../component/http/request_handler.ts";
 import { ComponentServer, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
 import { NetworkGrants } from "../../component/wasi/network_grants.ts";
 import { SocketQuota } from "../../component/wasi/socket_address.ts";
 import { TcpSocket } from "../../component/wasi/tcp.ts";
+import { allRequests } from "../support/http_requests.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
 const wasi = new ComponentWasi({ waitInEventLoop: true });
@@ -36,19 +38,18 @@ type Guest = (request: IncomingRequest, out: ResponseOutparam) => void | Promise
 /** Runs `action` with a server whose requests `guest` handles. */
 async function withGuest(
   guest: Guest,
-  limits: ServerLimits,
+  limits: HandlerLimits & ServerLimits,
   action: (port: number, reports: readonly RequestReport[], server: ComponentServer) => Promise<void>,
 ): Promise<void> {
   const callAsync = async (_context: object, _name: string, ...args: unknown[]) =>
     await guest(args[0] as IncomingRequest, args[1] as ResponseOutparam);
   // A handler of WASI 0.2.
   const instance = { callAsync, has: () => false } as unknown as ComponentInstance;
-  const pool = { take: () => instance, put() {}, close() {} } as unknown as ConstructorParameters<
-    typeof ComponentServer
-  >[0]["pool"];
+  const pool = { take: () => instance, put() {}, close() {} } as unknown as HandlerOptions["pool"];
   const reports: RequestReport[] = [];
   const onRequest = (report: RequestReport) => void reports.push(report);
-  const server = new ComponentServer({ pool, preview1, limits, context: () => ({}), onRequest });
+  const routes = allRequests({ pool, preview1, limits, context: () => ({}) });
+  const server = new ComponentServer({ routes, limits, onRequest });
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action(port, reports, server);
@@ -57,7 +58,7 @@ async function withGuest(
   }
 }
 
-const SOME: ServerLimits = { concurrent: 4, waiting: 4 };
+const SOME: HandlerLimits = { concurrent: 4, waiting: 4 };
 
 /** Begins an answer with these fields. */
 function begin(out: ResponseOutparam, fields: Readonly<Record<string, string>>): OutgoingBody {

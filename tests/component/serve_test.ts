@@ -9,8 +9,10 @@ import { type AddressInfo, connect } from "node:net";
 import { NewEngine } from "@waft/engine";
 import { compileComponent } from "../../component/mod.ts";
 import { httpInterfaces } from "../../component/http/mod.ts";
-import { ComponentServer, handlerProblem, type RequestReport, type ServerLimits } from "../../component/http/server.ts";
+import type { HandlerLimits } from "../../component/http/request_handler.ts";
+import { ComponentServer, handlerProblem, type RequestReport } from "../../component/http/server.ts";
 import { ComponentWasi } from "../../component/wasi/mod.ts";
+import { allRequests } from "../support/http_requests.ts";
 
 const FIXTURE = new URL("./fixtures/http.wat", import.meta.url);
 const component = compileComponent(NewEngine({ interruptible: true, fuel: true }), readFileSync(FIXTURE, "utf8"));
@@ -25,7 +27,7 @@ interface Served {
 }
 
 interface Setup {
-  readonly limits?: ServerLimits;
+  readonly limits?: HandlerLimits;
   readonly context?: () => { deadline?: number; fuel?: number };
   readonly maxMemoryPages?: number;
 }
@@ -40,7 +42,10 @@ async function withServer(
   const pool = component.pool({ size: 4, context: { limits: { maxMemoryPages } }, imports });
   const reports: RequestReport[] = [];
   const onRequest = (report: RequestReport) => void reports.push(report);
-  const server = new ComponentServer({ pool, preview1: wasi.preview1, limits, context, onRequest });
+  const server = new ComponentServer({
+    routes: allRequests({ pool, preview1: wasi.preview1, limits, context }),
+    onRequest,
+  });
   const { port } = await server.listen({ host: "127.0.0.1", port: 0 }) as AddressInfo;
   try {
     await action({ port, server, reports });

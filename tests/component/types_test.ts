@@ -9,9 +9,11 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
+import { componentToBinary } from "../../component/text/parse_component.ts";
 import { loadWit } from "../../component/wit/load.ts";
 import { declareTypes } from "../../project/ops/tools/declare_types.ts";
 import { waft } from "../cli_project/waft.ts";
+import { wasm } from "../webassembly/subject.ts";
 import { suiteFolder, suiteHint, suiteNamed } from "../support/suites.ts";
 
 const FIXTURES = fileURLToPath(new URL("fixtures/", import.meta.url));
@@ -91,6 +93,47 @@ Deno.test({
         deno(folder, "run", "-A", "--check", "--quiet", "--config", config, "program.ts"),
         "hello, you 4 4\n",
       );
+    }),
+});
+
+/** Programs that import files, checked against the declarations beside the files. */
+const IMPORTING: Readonly<Record<string, string>> = {
+  "greet.wasm": `// @ts-types="./greet.d.wasm.ts"
+import { greet, halves, "test:math/halves@1.0.0" as whole } from "./greet.wasm";
+const greeting: string = greet("you");
+const half: number = halves.half(8) + whole.half(4);
+console.log(greeting, half);
+`,
+  "lib.wasm": `// @ts-types="./lib.d.wasm.ts"
+import add, { "a\\"b" as ab, g, memory, two } from "./lib.wasm";
+const sum: number = add(1, 2n);
+const global: number = g;
+const [, long]: [number, bigint] = two();
+console.log(sum, global, long, memory.buffer.byteLength, ab(1, 2));
+`,
+};
+
+Deno.test({
+  name: "programs that import components and modules are type-checked against declarations beside the files",
+  ignore: !CHECKS,
+  fn: () =>
+    inFolder(async (folder) => {
+      writeFileSync(join(folder, "greet.wasm"), componentToBinary(readFileSync(join(FIXTURES, "greet.wat"), "utf8")));
+      writeFileSync(
+        join(folder, "lib.wasm"),
+        wasm(`(module (memory (export "memory") 1) (global (export "g") (mut i32) (i32.const 1))
+          (func (export "default") (param i32 i64) (result f64) (f64.const 0))
+          (func (export "a\\"b") (param externref (ref null func)))
+          (func (export "two") (result i32 i64) (i32.const 1) (i64.const 2)))`),
+      );
+      for (const [file, program] of Object.entries(IMPORTING)) {
+        const paths = await declareTypes(join(folder, file), folder, undefined);
+        assert.equal(paths.at(-1), join(folder, file.replace(".wasm", ".d.wasm.ts")));
+        writeFileSync(join(folder, "program.ts"), program);
+        deno(folder, "check", "--quiet", "program.ts");
+        writeFileSync(join(folder, "wrong.ts"), program.replace(": number =", ": boolean ="));
+        assert.throws(() => deno(folder, "check", "--quiet", "wrong.ts"), /TS2322/);
+      }
     }),
 });
 

@@ -4,7 +4,7 @@
  */
 import { deepEqual, equal, ok } from "node:assert/strict";
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { DARWIN_FUNCTIONS } from "./c_library.ts";
@@ -29,17 +29,18 @@ const HOST_TESTS = [
   "project/ops/build/machine_name_test.ts",
 ];
 
-const WINDOWS_ALONE = "Windows alone: the tests on Windows run it";
-
 /** Functions with lines that no check reaches, with the reason. */
 const UNREACHED: readonly (readonly [path: string, inFunction: string, reason: string])[] = [
-  ["engine/host/code/bsearch_entry.ts", "moveVectors", WINDOWS_ALONE],
-  ["engine/host/code/bsearch_entry.ts", "emitWin64Shell", WINDOWS_ALONE],
   ["engine/runner/warm_up.ts", "isNeeded", "on every system: tests/runner runs it"],
 ];
 
 /** Coverage in LCOV's format of what `deno` ran with `--coverage=folder`. */
 function lcovOf(folder: string): string {
+  // A thread that ends while Deno writes its coverage leaves an incomplete file, which `deno coverage` refuses.
+  for (const name of readdirSync(folder)) {
+    const file = join(folder, name);
+    if (name.endsWith(".json") && !readFileSync(file, "utf8").trimEnd().endsWith("}")) rmSync(file);
+  }
   const { status, stdout, stderr } = spawnSync(Deno.execPath(), ["coverage", "--lcov", folder], {
     cwd: ROOT,
     encoding: "utf8",
@@ -75,7 +76,7 @@ Deno.test({
       run(...test, `--coverage=${host}`, ...HOST_TESTS);
       run("run", "-A", "--no-check", `--coverage=${host}`, "tests/darwin/dump_code.ts");
       const { all, unreached } = unreachedLines({ files: lcovOf(files), host: lcovOf(host) });
-      ok(all > 900, `${all} lines for macOS`);
+      ok(all > 700, `${all} lines for macOS`);
       const listed = (line: Unreached) =>
         UNREACHED.filter(([path, inFunction]) => path === line.path && inFunction === line.inFunction);
       const lines = unreached.map((line) => `${line.path}:${line.line}: ${line.text}`);

@@ -6,9 +6,11 @@ import { buildProcessStubs as arm64Stubs } from "../../engine/backend_arm64/proc
 import { buildProcessStubs as x64Stubs } from "../../engine/backend_x64/process_stubs.ts";
 import { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD } from "../../engine/abi/context_layout.ts";
 import { toHex } from "../../engine/base/hex.ts";
-import { bsearchEntry } from "../../engine/host/code/bsearch_entry.ts";
-import { CALL_CODE } from "../../engine/host/calls/c_calls.ts";
-import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_watchdog_code.ts";
+import { BLOCK_FLOATS, bsearchEntry } from "../../engine/host/code/bsearch_entry.ts";
+import { fromBase64 } from "../../engine/base/base64.ts";
+import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_watchdog.ts";
+import { BLOCK_COMPARISON, BOUND_COMPARISON, C_CALL } from "../../engine/host/code/generated_code.ts";
+import { DARWIN_WATCHDOG } from "../../engine/host/code/generated_darwin_code.ts";
 import type { Ffi } from "../../engine/host/runtimes/ffi.ts";
 import { SYSTEMS } from "../../engine/host/systems/systems.ts";
 import { WATCH } from "../../engine/host/code/watchdog.ts";
@@ -18,8 +20,11 @@ type Arch = "x64" | "arm64";
 /** The offset of a library without code, so that only the code in front of its entry points is emulated. */
 const TARGET = 0;
 
-/** The code that bsearch would call: a comparison for a bound call, and one for a function of many parameters. */
-function entries(arch: Arch): { text: string; bound: number; block: number } {
+/**
+ * The code that bsearch would call: a comparison for a bound call, and one for a function of many parameters. `floats`:
+ * the offset of the first float in the block; `codeBytes`: of the comparisons without data, and without Windows' shell.
+ */
+function entries(arch: Arch) {
   const placed: Uint8Array[] = [];
   const searched: bigint[] = [];
   const ffi = {
@@ -44,16 +49,25 @@ function entries(arch: Arch): { text: string; bound: number; block: number } {
   const params = ["i64", "f64", "i64", "i32", "f32", "i64"] as const;
   const { block } = entry.nativeLibrary(target, { block: { offset: TARGET, params, result: "i64" } });
   block(1n, 2, 3n, 4, 5, 6n);
-  return { text: placed.map((text) => toHex(text)).join("|"), bound: Number(searched[0]), block: Number(searched[1]) };
+  const codeBytes = [BOUND_COMPARISON, BLOCK_COMPARISON].map(({ x64, arm64 }) =>
+    arch === "x64" ? x64.labels.win64 : arm64.labels.distance
+  );
+  return {
+    text: placed.map((text) => toHex(text)).join("|"),
+    bound: Number(searched[0]),
+    block: Number(searched[1]),
+    floats: 8 * BLOCK_FLOATS,
+    codeBytes,
+  };
 }
 
 const machines = Object.fromEntries((["x64", "arm64"] as const).map((arch) => {
   const { bytes, ...offsets } = (arch === "x64" ? x64Stubs : arm64Stubs)("darwin");
-  const { bytes: watchdog, arm, disarm } = DARWIN_WATCHDOG_CODE[arch];
+  const { code: watchdog, labels: { arm, disarm } } = DARWIN_WATCHDOG[arch];
   return [arch, {
     stubs: { ...offsets, bytes: toHex(bytes) },
-    watchdog: { bytes: toHex(watchdog), arm, disarm },
-    call: toHex(CALL_CODE[arch]),
+    watchdog: { bytes: toHex(fromBase64(watchdog)), arm, disarm },
+    call: toHex(fromBase64(C_CALL[arch].code)),
     entries: entries(arch),
   }];
 }));

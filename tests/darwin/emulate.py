@@ -404,20 +404,20 @@ def check_entries(arch):
         seen.append(arguments[:4])
         return 0x1234567890
     machine = machine_of(block, target, "function")
-    words = [11, struct.unpack("<Q", struct.pack("<d", 2.5))[0], 13, 14, struct.unpack("<I", struct.pack("<f", .5))[0],
-             16]
-    machine.put(STATE, *words)
+    words = [struct.unpack("<Q", struct.pack("<d", 2.5))[0], struct.unpack("<I", struct.pack("<f", .5))[0]]
+    machine.put(STATE, 11, 13, 14, 16)
+    machine.put(STATE + entries["floats"], *words)
     result = machine.run(entries["block"], STATE, STATE) & 0xffffffff
     check(arch, "a function's parameters come from the block, and its result goes there", seen[1] == [11, 13, 14, 16],
-          floats == [words[1], words[4]], result == 0, machine.word(STATE) == 0x1234567890)
+          floats == words, result == 0, machine.word(STATE) == 0x1234567890)
 
 
 # --- every instruction has run
 
 # Bytes that never run: the traps behind unconditional jumps, and the padding between routines.
 IDLE = {
-    "x64": ("0f0b", "662e0f1f8400000000006690", "660f1f840000000000"),
-    "arm64": ("000020d40000000000000000",),
+    "x64": ("0f0b",),
+    "arm64": ("000020d40000000000000000", "1f2003d5"),
 }
 
 
@@ -434,7 +434,8 @@ def runs(offsets):
 
 def check_coverage(arch):
     stubs, entries = CODE[arch]["stubs"], CODE[arch]["entries"]
-    bound, block = [bytes.fromhex(text) for text in entries["text"].split("|")]
+    bound, block = [bytes.fromhex(text)[:entries[name] + size] for text, name, size in
+                    zip(entries["text"].split("|"), ("bound", "block"), entries["codeBytes"])]
     sections = {
         "handler": (bytes.fromhex(stubs["bytes"])[:stubs["faultWords"]], stubs["faultHandler"]),
         "watchdog": (bytes.fromhex(CODE[arch]["watchdog"]["bytes"]), 0),

@@ -34,6 +34,7 @@ const PARAMETERS: Readonly<Record<string, number>> = {
   pthread_create: 4,
   pthread_detach: 1,
   pthread_join: 2,
+  pthread_sigmask: 3,
   sigaction: 3,
   sigaltstack: 2,
   sys_icache_invalidate: 2,
@@ -157,6 +158,10 @@ export class DarwinDouble implements Ffi {
           if (struct !== null && struct.length !== 16) broken("struct sigaction has 16 bytes");
         }
         note(a, b === null ? "query" : "set");
+        return 0;
+      case "pthread_sigmask":
+        for (const set of [b, c] as Uint8Array[]) if (set.length < 4) broken("sigset_t has 4 bytes");
+        note(a);
         return 0;
       case "sigaltstack":
         return this.#signalStack(a as Uint8Array | null, b as Uint8Array | null, note);

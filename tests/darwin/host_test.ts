@@ -5,7 +5,7 @@ import { deepEqual, equal, throws } from "node:assert/strict";
 import { cCalls } from "../../engine/host/calls/c_calls.ts";
 import { cpuFeatures } from "../../engine/host/cpu.ts";
 import { PARTS } from "../../engine/host/systems/darwin_parts.ts";
-import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_watchdog_code.ts";
+import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_watchdog.ts";
 import { type Host, PROT } from "../../engine/host/host.ts";
 import { posixHost } from "../../engine/host/systems/posix_host.ts";
 import { SYSTEMS } from "../../engine/host/systems/systems.ts";
@@ -92,6 +92,8 @@ Deno.test("macOS: handlers, signal stacks, threads and functions of the C librar
     "pthread_create",
     "pthread_detach",
   ]);
+  host.runWithFaults!(0x1000, 0x2000)();
+  deepEqual(take(), ["pthread_sigmask 3", "pthread_create", "pthread_sigmask 3", "pthread_join"]);
   deepEqual(host.functionAddresses(["__error"]), { __error: 0x180000000 });
   equal(host.openReferences(), undefined); // a library must be a signed file
   deepEqual(take(), ["dlsym __error"]);

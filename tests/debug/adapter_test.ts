@@ -25,10 +25,8 @@ function program(name: string): string {
 /** Serves one client on a free port, and runs `use` with it. */
 async function withClient(use: (client: DebugClient) => Promise<void>): Promise<void> {
   const server: Server = createServer((socket) => {
-    serveAdapter(
-      socket,
-      socket,
-      (request, print) =>
+    serveAdapter(socket, socket, {
+      launch: (request, print) =>
         prepareProgram(String(request.program), (request.args ?? []) as string[], {
           context: {},
           engine: {},
@@ -37,7 +35,7 @@ async function withClient(use: (client: DebugClient) => Promise<void>): Promise<
           env: [],
           ...(typeof request.invoke === "string" ? { invoke: request.invoke } : {}),
         }, print),
-    ).then(() => socket.end());
+    }).then(() => socket.end());
   });
   await new Promise<void>((listening) => server.listen(0, "127.0.0.1", listening));
   const client = new DebugClient("", "", "waft");

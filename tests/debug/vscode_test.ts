@@ -7,7 +7,7 @@ import assert from "node:assert/strict";
 import { existsSync, readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import process from "node:process";
-import { LAUNCH_ARGUMENTS } from "../../project/debug/launch_arguments.ts";
+import { ATTACH_ARGUMENTS, LAUNCH_ARGUMENTS } from "../../project/debug/launch_arguments.ts";
 
 const FOLDER = new URL("../../editors/vscode/", import.meta.url);
 
@@ -20,7 +20,10 @@ interface Manifest {
   readonly contributes: {
     readonly debuggers: readonly {
       readonly type: string;
-      readonly configurationAttributes: { readonly launch: { readonly properties: object } };
+      readonly configurationAttributes: {
+        readonly launch: { readonly properties: object };
+        readonly attach: { readonly properties: object };
+      };
     }[];
     readonly languages: readonly { readonly configuration: string }[];
     readonly grammars: readonly { readonly path: string }[];
@@ -34,6 +37,7 @@ const MANIFEST = readJson<Manifest>("package.json");
 Deno.test("the manifest has the launch arguments, and the files that it names are packed", () => {
   const { debuggers, languages, grammars } = MANIFEST.contributes;
   assert.deepEqual(debuggers[0].configurationAttributes.launch.properties, LAUNCH_ARGUMENTS);
+  assert.deepEqual(debuggers[0].configurationAttributes.attach.properties, ATTACH_ARGUMENTS);
   const packed = readFileSync(new URL(".vscodeignore", FOLDER), "utf8").split("\n");
   for (const path of [MANIFEST.main, ...languages.map((l) => l.configuration), ...grammars.map((g) => g.path)]) {
     assert.ok(existsSync(new URL(path, FOLDER)), path);
@@ -87,6 +91,9 @@ function activate(path: string, document?: { languageId: string; fileName: strin
       registerDebugConfigurationProvider: (_: string, provider: unknown) => registered.provider = provider,
       startDebugging: (folder: unknown, configuration: unknown) => [folder, configuration],
     },
+    DebugAdapterServer: class {
+      constructor(readonly port: number, readonly host: string) {}
+    },
     DebugAdapterExecutable: class {
       constructor(readonly command: string, readonly args: string[]) {}
     },
@@ -132,4 +139,16 @@ Deno.test("the extension starts the adapter of the command that the settings nam
   const { factory } = activate(process.execPath);
   const { command, args } = await factory.createDebugAdapterDescriptor({});
   assert.deepEqual([command, args], [process.execPath, ["debug", "--dap"]]);
+});
+
+Deno.test("the extension connects with the debug server of a running program", async () => {
+  const { factory, shown } = activate("/no/such/waft");
+  const configuration = { type: "waft", request: "attach", name: "Attach", port: 4711 };
+  const { port, host } = await factory.createDebugAdapterDescriptor({ configuration }) as unknown as {
+    port: number;
+    host: string;
+  };
+  assert.deepEqual([port, host, shown], [4711, "127.0.0.1", []]);
+  const without = { configuration: { ...configuration, port: undefined } };
+  await assert.rejects(factory.createDebugAdapterDescriptor(without), /needs the port/);
 });

@@ -79,12 +79,12 @@ function looksNow(): boolean {
 for (const [name, use] of Object.entries(USES)) {
   Deno.test(`instances that a loop drops are collected within the loop: ${name}`, () => {
     if (!looksNow()) return;
-    const [openBefore, bytesBefore] = [realmStore().openInstances, countedBytes()];
+    const [openBefore, bytesBefore] = [realmStore().instances.open, countedBytes()];
     for (let k = 0; k < COUNT; k++) {
       use();
       if (k % BETWEEN === 0) collectGarbage();
     }
-    const open = realmStore().openInstances - openBefore;
+    const open = realmStore().instances.open - openBefore;
     const mib = Math.round((countedBytes() - bytesBefore) / MIB);
     assert.ok(open < COUNT / 4, `${open} of ${COUNT} instances are open`);
     assert.ok(mib < COUNT / 4, `${mib} of ${COUNT} MiB are left`);
@@ -94,12 +94,12 @@ for (const [name, use] of Object.entries(USES)) {
 Deno.test("instances of other modules that a loop drops are collected within the loop", () => {
   if (!looksNow()) return;
   const { instantiate } = { instantiate: () => NewEngine().compile(TEXT).instantiate() };
-  const before = realmStore().openInstances;
+  const before = realmStore().instances.open;
   for (let k = 0; k < COUNT / 4; k++) {
     instantiate();
     if (k % 10 === 0) collectGarbage();
   }
-  const open = realmStore().openInstances - before;
+  const open = realmStore().instances.open - before;
   assert.ok(open < COUNT / 8, `${open} of ${COUNT / 4} instances are open`);
 });
 

@@ -33,6 +33,8 @@ const CODES: Readonly<Record<string, string>> = {
   "interrupted": "interrupted",
   "out of fuel": "out-of-fuel",
   "allocation size too large": "allocation-too-large",
+  "null descriptor reference": "null-descriptor",
+  "descriptor cast failure": "descriptor-cast",
 };
 
 const TEXT = `(module

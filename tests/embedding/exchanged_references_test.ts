@@ -177,7 +177,7 @@ for (const [name, seed, shareTags] of [["shared tags", 1, true], ["tags of their
   Deno.test(`references that instances with ${name} exchange stay valid`, async () => {
     const { thread } = realmStore();
     const exchange = new Exchange(seed, shareTags);
-    const before = realmStore().openInstances;
+    const before = realmStore().instances.open;
     for (let step = 0; step < 1600; step++) {
       exchange.step();
       if (step % 4 === 0) exchange.check();
@@ -188,7 +188,7 @@ for (const [name, seed, shareTags] of [["shared tags", 1, true], ["tags of their
       await new Promise((resolve) => setTimeout(resolve, 0));
     }
     // A tag with references keeps the instances that use it alive.
-    const left = realmStore().openInstances - before;
+    const left = realmStore().instances.open - before;
     if (!shareTags) assert.ok(left < exchange.made / 2, `${left} of ${exchange.made} instances are left`);
   });
 }

@@ -197,7 +197,7 @@ Deno.test("code of others: imports are read before anything is made, and a gette
   const module = NewEngine().compile(`(module (import "a" "f" (func)) (import "a" "g" (global i32)) (memory 1))`);
   const open = () => module.instantiate({}, { a: { f: () => {}, g: 1 } });
   const { store } = open().internal;
-  const before = store.openInstances;
+  const before = store.instances.open;
   for (const key of ["a", "f", "g"]) {
     const names = { f: () => {}, g: 1 };
     const throws = {
@@ -210,7 +210,7 @@ Deno.test("code of others: imports are read before anything is made, and a gette
       ? Object.defineProperty({}, "a", throws)
       : { a: Object.defineProperty(names, key, throws) };
     assert.throws(() => module.instantiate({}, imports as never), { name: "SyntaxError", message: key });
-    assert.equal(store.openInstances, before, key);
+    assert.equal(store.instances.open, before, key);
   }
   const made: Instance[] = [];
   const nested = {

@@ -24,10 +24,10 @@ interface Exports {
 /** The number of instances that stay open after each was put to `use`. */
 async function remaining(use: (exports: Exports) => void): Promise<number> {
   await settle();
-  const before = realmStore().openInstances;
+  const before = realmStore().instances.open;
   for (let i = 0; i < COUNT; i++) use(MODULE.instantiate({}).exports as unknown as Exports);
   await settle();
-  return realmStore().openInstances - before;
+  return realmStore().instances.open - before;
 }
 
 const USES: Readonly<Record<string, (exports: Exports) => void>> = {

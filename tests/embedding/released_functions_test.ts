@@ -22,12 +22,13 @@ type Functions = Record<string, (...args: unknown[]) => unknown>;
 async function remaining(use: (giver: Functions, receiver: Instance) => void): Promise<number> {
   const receiver = RECEIVER.instantiate();
   await settle();
-  const { thread, openInstances } = realmStore();
+  const { thread, instances } = realmStore();
+  const openBefore = instances.open;
   for (let k = 0; k < COUNT; k++) use(GIVER.instantiate().exports as Functions, receiver);
   thread.attention.sweepDue = true;
   thread.services.atSafepoint();
   await settle();
-  const left = realmStore().openInstances - openInstances;
+  const left = instances.open - openBefore;
   RECEIVERS.push(receiver);
   return left;
 }
@@ -126,10 +127,10 @@ async function sweepOften(): Promise<void> {
 for (const [way, hold] of Object.entries(CYCLES)) {
   Deno.test(`an instance that holds itself by ${way} is collected`, async () => {
     await sweepOften();
-    const before = realmStore().openInstances;
+    const before = realmStore().instances.open;
     for (let k = 0; k < COUNT; k++) hold(makeHolder());
     await sweepOften();
-    const left = realmStore().openInstances - before;
+    const left = realmStore().instances.open - before;
     assert.ok(left < COUNT / 4, `${left} of ${COUNT} instances are left`);
   });
 }

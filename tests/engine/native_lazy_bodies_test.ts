@@ -7,7 +7,7 @@ import process from "node:process";
 import { type EngineOptions, NewEngine } from "@waft/engine";
 import { LazyBodies } from "../../engine/baseline/lazy_bodies.ts";
 import { useNativeKernel } from "../../engine/baseline/kernel_forms.ts";
-import { LAZY_ROUTINES } from "../../engine/baseline/lazy_routine.ts";
+import { LAZY_ROUTINE } from "../../engine/baseline/generated/routines.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { nativeKernel } from "../../scripts/package/build_native_kernel.ts";
 
@@ -15,7 +15,7 @@ useNativeKernel(await nativeKernel(hostArchitecture()));
 await import("./lazy_bodies_test.ts");
 
 const IS_LAZY = process.platform === "linux";
-const HAS_ROUTINE = IS_LAZY && hostArchitecture() in LAZY_ROUTINES;
+const HAS_ROUTINE = IS_LAZY && hostArchitecture() in LAZY_ROUTINE;
 const lazily = (options: EngineOptions = {}) => NewEngine({ tier: "auto", ...options, lazyFrom: 0 } as EngineOptions);
 
 /** The number of bodies that JavaScript compiles in `action`. */

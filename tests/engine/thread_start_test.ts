@@ -1,6 +1,7 @@
 /**
  * The place where the helper thread is started by a program whose calls have near deadlines. In: a program with a clock
- * that counts its readings, and a Worker that notes where it is made. Out: places.
+ * that counts its readings, and a Worker that notes where it is made. Its code is deterministic, which native threads
+ * do not compile. Out: places.
  */
 import assert from "node:assert/strict";
 import { spawnSync } from "node:child_process";
@@ -28,7 +29,7 @@ const program = (deadline: number) => `
     postMessage() {}
   };
   const { NewEngine } = await import(${JSON.stringify(ENGINE)});
-  const instance = NewEngine({ interruptible: true }).compile(
+  const instance = NewEngine({ interruptible: true, deterministic: true, tier: "auto" }).compile(
     '(module (func (export "endless") (loop $l (br $l))))').instantiate();
   for (const end = clock + 400; clock < end;) {
     try {

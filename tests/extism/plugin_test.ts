@@ -212,6 +212,82 @@ Deno.test("a call sees nothing of earlier calls: neither shared memory nor HTTP 
   plugin.close();
 });
 
+Deno.test("modules that import each other in a cycle call each other's functions, which may wait", async () => {
+  const env = `(import "extism:host/env" "alloc" (func $alloc (param i64) (result i64)))
+    (import "extism:host/env" "store_u8" (func $store (param i64 i32)))
+    (import "extism:host/env" "input_length" (func $input_length (result i64)))
+    (import "extism:host/env" "output_set" (func $output (param i64 i64)))
+    (import "extism:host/user" "wait" (func $wait (param i32) (result i32)))`;
+  const main = binary(`(module ${env}
+    (import "library" "odd" (func $odd (param i32) (result i32)))
+    (import "library" "spin" (func $spin))
+    (func $even (export "even") (param i32) (result i32)
+      (if (result i32) (i32.eqz (local.get 0))
+        (then (call $wait (i32.const 49)))
+        (else (call $odd (i32.sub (local.get 0) (i32.const 1))))))
+    (func $give (param $byte i32) (local $at i64)
+      (local.set $at (call $alloc (i64.const 1)))
+      (call $store (local.get $at) (local.get $byte))
+      (call $output (local.get $at) (i64.const 1)))
+    (func (export "spin_here") (loop (br 0)))
+    (func (export "parity") (call $give (call $even (i32.wrap_i64 (call $input_length)))))
+    (func (export "deep") (drop (call $even (i32.const 100000))))
+    (func (export "spin") (call $spin)))`);
+  const library = binary(`(module
+    (import "main" "even" (func $even (param i32) (result i32)))
+    (import "main" "spin_here" (func $spin))
+    (func (export "odd") (param i32) (result i32)
+      (if (result i32) (i32.eqz (local.get 0))
+        (then (i32.const 48))
+        (else (call $even (i32.sub (local.get 0) (i32.const 1))))))
+    (func (export "spin") (call $spin)))`);
+  const wasm = [{ name: "library", data: library }, { name: "main", data: main }];
+  const waited: number[] = [];
+  const wait = async (_: CallContext, byte: number) => {
+    await new Promise((resolve) => setTimeout(resolve, 1));
+    waited.push(byte);
+    return byte;
+  };
+  const functions = { "extism:host/user": { wait } };
+  const plugin = await createPlugin({ wasm }, { functions, timeoutMs: 2_000 });
+  for (const length of [0, 1, 2, 7, 100]) {
+    const output = await plugin.call("parity", "x".repeat(length));
+    assert.equal(output?.text(), length % 2 === 0 ? "1" : "0", `${length}`);
+  }
+  assert.deepEqual(waited, [49, 49, 49]);
+  await assert.rejects(plugin.call("deep"), /call stack exhausted/);
+  assert.equal((await plugin.call("parity", "xx"))?.text(), "1", "it goes on");
+  plugin.close();
+  const hasty = await createPlugin({ wasm }, { functions, timeoutMs: 500 });
+  await assert.rejects(hasty.call("spin"), /interrupted/);
+  assert.equal((await hasty.call("parity", "x"))?.text(), "0");
+  hasty.reset();
+  assert.equal((await hasty.call("parity", "xx"))?.text(), "1");
+  hasty.close();
+  const refused = (text: string, message: RegExp) =>
+    assert.rejects(
+      createPlugin({ wasm: [{ name: "library", data: binary(text) }, { name: "main", data: main }] }, { functions }),
+      message,
+    );
+  const exported = `(func (export "odd") (param i32) (result i32) (i32.const 0)) (func (export "spin"))`;
+  await refused(
+    `(module (import "main" "memory" (memory 1)) ${exported})`,
+    /"library" and "main" import each other: the memory "memory" does not exist in time/,
+  );
+  await refused(
+    `(module (import "main" "none" (func)) ${exported})`,
+    /from "main", which exports nothing of that name/,
+  );
+  await refused(
+    `(module (import "main" "even" (func (param i64))) ${exported})`,
+    /imports "even" of type \[i64\] -> \[\] from "main", which exports \[i32\] -> \[i32\]/,
+  );
+  await refused(
+    `(module (import "main" "spin_here" (func $spin)) ${exported} (start $spin))`,
+    /"main" is called before it is instantiated/,
+  );
+});
+
 Deno.test("modules of a manifest import each other, and WASI is an option", async () => {
   const library = binary(`(module (func (export "seven") (result i64) (i64.const 7)))`);
   const main = binary(`(module

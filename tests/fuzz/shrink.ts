@@ -201,7 +201,7 @@ function instructionEnd(code: Uint8Array, at: number): number {
   if (op === 0xfe) {
     const sub = leb(code, at);
     at = sub.next;
-    return sub.value === 3 ? at + 1 : memarg();
+    return sub.value === 3 ? at + 1 : sub.value === 4 ? at : memarg();
   }
   if (op >= 0x02 && op <= 0x04 || op === 0x06) return blockType();
   if (op === 0x1f) {

@@ -28,7 +28,7 @@ import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
-import { skipLocals, summarize } from "../../engine/translate/summaries.ts";
+import { summarize } from "../../engine/translate/summaries.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { CodeReader } from "../../engine/wasm/code_reader.ts";
 import type { Module } from "../../engine/wasm/module.ts";
@@ -129,7 +129,7 @@ function loopsOf({ funcs }: Module): { readonly index: number; readonly at: numb
   const LOOP = idOf("loop");
   return funcs.flatMap(({ body }, index) => {
     const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset), found = [];
-    skipLocals(reader);
+    reader.locals();
     while (!reader.done) {
       if (reader.next() === LOOP) found.push({ index, at: reader.at });
     }

@@ -14,13 +14,16 @@ import { IrFunction } from "../../engine/ir/function.ts";
 import { passOptions } from "../../engine/optimize/pass_options.ts";
 import { optimize } from "../../engine/optimize/passes.ts";
 import { passBits } from "../../engine/portable/compiler_interface.ts";
+import { scanBodies } from "../../engine/portable/scan_bodies.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationSet, optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
+import { BodyScan } from "../../engine/translate/body_scan.ts";
 import { describeModule } from "../../engine/translate/describe_module.ts";
 import { DescriptionReader, readBodies, readModuleFacts } from "../../engine/translate/module_description.ts";
 import { FunctionTranslator } from "../../engine/translate/function.ts";
 import { type EnvOptions, type ModuleEnv, moduleEnv } from "../../engine/translate/module_env.ts";
+import { summarize } from "../../engine/translate/summaries.ts";
 import { ValidBodyTranslator } from "../../engine/translate/valid_body.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { buildCompiler, portableSubset } from "../../scripts/generate/portable/build_compiler.ts";
@@ -107,6 +110,38 @@ Deno.test("translation gives the same IR in three forms: random modules", () => 
   for (let seed = 1; seed <= SEEDS; seed++) {
     for (const module of generateModules(seed, GENERATED_FEATURES)) compareModule(`seed ${seed}`, module, seed);
   }
+});
+
+Deno.test("scanning bodies gives the same summaries in three forms", () => {
+  const modules = [
+    ...PROGRAMS.map(programBytes),
+    ...["files", "lisp", "pack", "threads", "words"].map(example),
+    ...[1, 2, 3, 4, 5].flatMap((seed) => [...generateModules(seed, GENERATED_FEATURES)]),
+    bytes,
+  ];
+  let calls = 0, written = 0;
+  for (const module of modules) {
+    const valid = validateModule(decodeModule(module), featureSet(), { bodies: false });
+    const expected = summarize(valid);
+    for (const { name, exports } of forms) {
+      assert.deepEqual(scanBodies(exports, valid), expected, name);
+      exports.reset();
+    }
+    calls += expected.callees.length;
+    written += expected.tableWritten.filter((flag) => flag === 1).length;
+  }
+  assert.ok(calls > 1000 && written > 0, `${calls} calls, ${written} tables`);
+});
+
+Deno.test("the scan of a malformed body ends", () => {
+  const scan = new BodyScan(3, 1);
+  const count = [0xff, 0xff, 0xff, 0xff, 0x0f];
+  // Locals without types; a call whose index is cut off; a prefix without a code.
+  for (const [k, body] of [[...count, ...count], [0, 0x10, 0x80], [0, 0x01, 0xfc]].entries()) {
+    scan.scan(k, Uint8Array.from(body), 0);
+  }
+  assert.deepEqual([...scan.locals], [0, 0, 0]);
+  assert.deepEqual([...scan.calleeStart], [0, 0, 0, 0]);
 });
 
 Deno.test("the optimizer takes a function over from translation, in the memory of both", () => {

@@ -268,7 +268,7 @@ Deno.test("abuse: an old index played again moves nothing that is locked; releas
     await fake.publish([kvDefinition()]);
     await fake.publish([old]);
     const { diagnostics } = await checkProject(await project.context(fake), project.root);
-    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.rollback"]);
+    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.rollback", "log.inconsistent"]);
     assert.equal(
       await codeOf(addPlugins(await project.context(fake), {
         root: project.root,
@@ -293,7 +293,7 @@ Deno.test("abuse: log rollback: a registry that forgets a release, signed as it 
     fake.published.splice(0, fake.published.length, ...rest);
     await fake.publish([codecDefinition("2.0.0-rc.1")]);
     const { diagnostics } = await checkProject(await project.context(fake), project.root);
-    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.rollback"]);
+    assert.deepEqual(diagnostics.map((d) => d.code), ["registry.rollback", "log.inconsistent"]);
     const request = { root: project.root, directory: project.root, decider: ALLOW_ALL };
     assert.equal(
       await codeOf(addPlugins(await project.context(fake), { ...request, specs: [] })),
@@ -315,9 +315,12 @@ Deno.test("abuse: log fork: a registry that signs other bytes for a locked versi
     fake.published.splice(0, fake.published.length, ...rest);
     await fake.publish([{ ...codecDefinition("2.0.0"), description: "The same, but not quite." }]);
     const { diagnostics } = await checkProject(await project.context(fake), project.root);
-    assert.deepEqual(diagnostics.map((d) => [d.code, d.severity]), [["integrity.republished", "error"]]);
+    assert.deepEqual(diagnostics.map((d) => [d.code, d.severity]), [
+      ["integrity.republished", "error"],
+      ["log.inconsistent", "error"],
+    ]);
     // A machine that has never seen the release has only the lockfile to compare with.
-    rmSync(join(project.home, "waft", "cache"), { recursive: true });
+    for (const part of ["cache", "state"]) rmSync(join(project.home, "waft", part), { recursive: true });
     const elsewhere = await checkProject(await project.context(fake), project.root);
     assert.deepEqual(elsewhere.diagnostics.map((d) => d.code), ["registry.not-found", "integrity.disagrees"]);
     const fresh = new TempProject();

@@ -12,7 +12,9 @@ import { openPackage } from "../../project/definitions/catalog.ts";
 import type { Definition } from "../../project/definitions/definition.ts";
 import { type Digest, digestBytes } from "../../project/base/integrity.ts";
 import { endorsementBytes, keyIdOf, recordBytes, type ReleaseRecord } from "../../project/packages/release_record.ts";
+import { writeCheckpoint } from "../../project/packages/checkpoint.ts";
 import type { Yank } from "../../project/packages/source.ts";
+import { consistencyPath, inclusionPath, treeHash } from "../support/naive_merkle_tree.ts";
 
 const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
 
@@ -95,6 +97,10 @@ export class FakeRegistry {
   tamper: ((path: string, response: Response) => Response | Promise<Response>) | undefined;
   /** When set, releases are listed in another order at each answer. */
   random: (() => number) | undefined;
+  /** Whether there is a transparency log, of all releases in the order of their publication. */
+  hasLog = true;
+  /** Releases in the list of changes that the log does not have. */
+  unlogged: { readonly change: string; readonly name: string; readonly version: string }[] = [];
   #server: Server | undefined;
 
   async publish(definitions: readonly Definition[], publisher = "github.com/acme", wasm?: Uint8Array): Promise<void> {
@@ -118,7 +124,10 @@ export class FakeRegistry {
   readonly fetch: typeof globalThis.fetch = async (input, init) => {
     const url = new URL(String(input));
     this.requests.push(`${init?.method ?? "GET"} ${url.pathname}`);
-    const response = this.#answer(init?.method ?? "GET", url.pathname);
+    const response =
+      url.pathname.startsWith("/api/log/") || url.pathname === "/api/changes" || url.pathname.endsWith("/inclusion")
+        ? this.#logAnswer(url)
+        : this.#answer(init?.method ?? "GET", url.pathname);
     return await this.tamper?.(url.pathname, response) ?? response;
   };
 
@@ -144,7 +153,12 @@ export class FakeRegistry {
         keys: this.keys.map(({ id, publicKey, endorsement }) => ({ id, algorithm: "Ed25519", publicKey, endorsement })),
       });
     }
-    if (method === "POST" && path.endsWith("/yank")) return Response.json({});
+    if (path === "/api/transfers") return Response.json({ offers: [] });
+    if (path === "/api/trusted-publishers") {
+      const publisher = { id: "pub_0", prefix: "github.com/acme", issuer: "https://gitlab.com", claims: { sub: "x" } };
+      return Response.json({ publishers: [{ ...publisher, createdAt: "2026-08-01T00:00:00Z" }] });
+    }
+    if (method === "POST" && /\/(?:yank|deprecation)$/.test(path)) return Response.json({});
     const version = /^\/api\/packages\/([^/]+)\/versions\/([^/]+)$/.exec(path);
     const release = version &&
       this.published.find((p) =>
@@ -154,8 +168,46 @@ export class FakeRegistry {
     return Response.json({ title: "Not found", detail: path, status: 404 }, { status: 404 });
   }
 
+  #logAnswer({ pathname, searchParams }: URL): Response {
+    if (!this.hasLog) return Response.json({ title: "Not found" }, { status: 404 });
+    const leaves = this.published.map((p) => recordBytes(this.#record(p)));
+    const hex = (hashes: readonly Uint8Array[]): string[] => hashes.map((hash) => Buffer.from(hash).toString("hex"));
+    if (pathname === "/api/log/checkpoint") {
+      const key = this.keys.at(-1)!;
+      const head = { origin: "plugins.example", size: leaves.length, root: treeHash(leaves) };
+      const checkpoint = writeCheckpoint(head, key.publicKey, (bytes) => key.sign(bytes));
+      return Response.json({ checkpoint, keyId: key.id });
+    }
+    if (pathname === "/api/changes") {
+      const changes = this.published.map(({ id, version }) => ({ change: "published", name: id, version }));
+      return Response.json({ changes: [...changes, ...this.unlogged], nextCursor: null });
+    }
+    if (pathname === "/api/log/entries") {
+      const [start, limit] = [Number(searchParams.get("start")), Number(searchParams.get("limit"))];
+      const entries = this.published.map((p, number) => ({ number, ...this.#signed(p) }));
+      return Response.json({ entries: entries.slice(start, start + limit) });
+    }
+    if (pathname === "/api/log/consistency") {
+      const [from, to] = [Number(searchParams.get("from")), Number(searchParams.get("to"))];
+      return Response.json({ from, to, proof: hex(consistencyPath(from, leaves.slice(0, to))) });
+    }
+    const [, id, version] = /^\/api\/packages\/([^/]+)\/versions\/([^/]+)\/inclusion$/.exec(pathname)!;
+    const number = this.published.findIndex((p) =>
+      p.id === decodeURIComponent(id) && p.version === decodeURIComponent(version)
+    );
+    const size = Number(searchParams.get("size"));
+    if (number < 0 || number >= size) return Response.json({ title: "Not in the log" }, { status: 404 });
+    return Response.json({ number, size, proof: hex(inclusionPath(number, leaves.slice(0, size))) });
+  }
+
   #signed(p: Published): object {
-    const record: ReleaseRecord = {
+    const record = this.#record(p);
+    const key = this.keys.at(-1)!;
+    return { record, signature: { keyId: key.id, algorithm: "Ed25519", value: key.sign(recordBytes(record)) } };
+  }
+
+  #record(p: Published): ReleaseRecord {
+    return {
       schemaVersion: 1,
       package: p.id,
       version: p.version,
@@ -164,8 +216,6 @@ export class FakeRegistry {
       publisher: p.publisher,
       publishedAt: p.publishedAt,
     };
-    const key = this.keys.at(-1)!;
-    return { record, signature: { keyId: key.id, algorithm: "Ed25519", value: key.sign(recordBytes(record)) } };
   }
 
   #index(id: string): Response {

@@ -24,7 +24,14 @@ function randomFrom(seed: number): (below: number) => number {
   };
 }
 
-const KINDS = [/\/index$/, /\/versions\/[^/]+$/, /^\/api\/keys$/, /^\/api\/blobs\//] as const;
+const KINDS = [
+  /\/index$/,
+  /\/versions\/[^/]+$/,
+  /^\/api\/keys$/,
+  /^\/api\/blobs\//,
+  /^\/api\/log\/checkpoint$/,
+  /\/inclusion$/,
+] as const;
 
 type Random = (below: number) => number;
 type Change = (bytes: Uint8Array, random: Random, other: Uint8Array) => Uint8Array;
@@ -104,7 +111,11 @@ Deno.test("hostile registry: 330 changed answers give the honest lockfile or an 
     } catch (error) {
       if (!(error instanceof ProjectError)) throw error;
       const { code } = error.diagnostics[0];
-      assert.match(code, /^(?:registry|integrity|signature|archive|resolve|lock|catalog|manifest)\./, error.message);
+      assert.match(
+        code,
+        /^(?:registry|integrity|signature|log|archive|resolve|lock|catalog|manifest)\./,
+        error.message,
+      );
       outcomes.set(code, (outcomes.get(code) ?? 0) + 1);
     }
   }

@@ -158,6 +158,52 @@ eachDatabase(
     }, { database: open() }),
 );
 
+eachDatabase(
+  "release notes: in answers, on pages and in the feed, as text",
+  (_database, open) =>
+    withRegistry(async (r) => {
+      const token = await acme(r);
+      const hostile = '# 1.0.0\n\n- <b>bold</b> & \u001b[2J\u202e\n- "quoted" ]]>';
+      const notes = { "register/notes.md": `\n${hostile}\n\n` };
+      assert.equal((await r.publish(token, [definition("github.com/acme/a", "1.0.0")], notes)).status, 201);
+      r.clock.at += 1000;
+      assert.equal((await r.publish(token, [definition("github.com/acme/b", "1.0.0")])).status, 201);
+      const path = (name: string) => `/api/packages/github.com:acme:${name}`;
+      const notesAt = async (address: string) => (await r.get<{ notes: string | null }>(address)).notes;
+      assert.deepEqual(
+        [await notesAt(`${path("a")}/versions/1.0.0`), await notesAt(path("a")), await notesAt(path("b"))],
+        [hostile, hostile, null],
+      );
+      const { changes } = await r.get<{ changes: { notes: string | null }[] }>("/api/changes");
+      assert.deepEqual(changes.map((change) => change.notes), [null, hostile]);
+      const shown = "- &lt;b&gt;bold&lt;/b&gt; &amp; \\u{1b}[2J\\u{202e}\n- &quot;quoted&quot; ]]&gt;";
+      for (const page of ["/plugins/github.com:acme:a", "/changes", "/changes.atom"]) {
+        const text = await (await fetch(r.url + page, { headers: { accept: "text/html" } })).text();
+        assert.ok(text.includes(shown), page);
+        assert.equal(text.includes("<b>bold"), false, page);
+      }
+      const none = await (await fetch(`${r.url}/plugins/github.com:acme:b`, { headers: { accept: "text/html" } }))
+        .text();
+      assert.equal(none.includes("Release notes"), false);
+      for (const bytes of [new Uint8Array(65_537).fill(97), Uint8Array.of(0xff), new TextEncoder().encode("a\0")]) {
+        const refused = await r.publish(token, [definition("github.com/acme/c", "1.0.0")], {
+          "register/notes.md": bytes,
+        });
+        assert.equal(refused.status, 422);
+        assert.match(JSON.stringify(refused.body), /register\/notes\.md (?:has|is not|holds)/);
+      }
+      const long = `${"x".repeat(5000)}`;
+      r.clock.at += 1000;
+      assert.equal(
+        (await r.publish(token, [definition("github.com/acme/d", "1.0.0")], { "register/notes.md": long })).status,
+        201,
+      );
+      const newest = (await r.get<{ changes: { notes: string | null }[] }>("/api/changes?limit=1")).changes[0];
+      assert.equal(newest.notes?.length, 2000, "a page of changes stays small");
+      assert.equal((await notesAt(path("d")))?.length, 5000);
+    }, { database: open() }),
+);
+
 eachDatabase("changes: releases and yanks, newest first, page by page", (_database, open) =>
   withRegistry(async (r) => {
     const token = await acme(r);
@@ -304,6 +350,11 @@ Deno.test("archives are sent in ranges", () =>
     assert.deepEqual(await part("bytes=10-"), [206, `bytes 10-${size - 1}/${size}`, archive.slice(10)]);
     assert.deepEqual(await part("bytes=-5"), [206, `bytes ${size - 5}-${size - 1}/${size}`, archive.slice(-5)]);
     assert.deepEqual((await part("bytes=0-1,4-5"))[0], 200);
+    for (const [range, status, length] of [[undefined, 200, size], ["bytes=0-9", 206, 10]] as const) {
+      const head = await fetch(r.url + path, { method: "HEAD", headers: range === undefined ? {} : { range } });
+      assert.deepEqual([head.status, head.headers.get("content-length")], [status, String(length)]);
+      assert.equal((await head.arrayBuffer()).byteLength, 0);
+    }
     assert.equal((await r.problem(path, { headers: { range: `bytes=${size}-` } })).code, "range.unsatisfiable");
     assert.equal((await r.api(path, { headers: { "if-none-match": `"${hex}"` } })).response.status, 304);
     assert.equal((await r.problem(`/api/blobs/sha256/${"0".repeat(64)}`)).code, "blob.unknown");

@@ -8,6 +8,8 @@ import { inspectModule } from "../../project/definitions/engine_inspector.ts";
 import { addPlugins } from "../../project/ops/project/add.ts";
 import { checkProject } from "../../project/ops/project/check.ts";
 import { publishPackage } from "../../project/ops/project/publish.ts";
+import { deprecateRelease } from "../../project/ops/project/deprecate.ts";
+import { listPlugins } from "../../project/ops/project/list.ts";
 import { yankRelease } from "../../project/ops/project/yank.ts";
 import type { ProjectError } from "../../project/base/diagnostic.ts";
 import { CODEC, codecDefinition, definition, KV, kvDefinition } from "../project/sample_plugins.ts";
@@ -51,6 +53,8 @@ eachDatabase("waft publishes, adds, checks and sees yanks over loopback", async 
       const warned = await checkProject(await project.context(undefined, choices), project.root);
       assert.match(JSON.stringify(warned), /Broken on empty input/);
 
+      await tryDeprecations(publishing, author.root, () => project.context(undefined, choices), add);
+
       await addElsewhere(choices, add);
       await assert.rejects(publish([definition("github.com/else/x", "1.0.0")]), /auth\.refused/);
     } finally {
@@ -78,6 +82,54 @@ async function tryYanks(publishing: Parameters<typeof yankRelease>[0], root: str
       ["github.com/else/x@1.0.0", broken, /registry\.not-found/],
     ] as const
   ) await assert.rejects(yank(spec, more), code, spec);
+}
+
+/** Deprecates a package and a version of it, whose users are told so, and takes both back. */
+async function tryDeprecations(
+  publishing: Parameters<typeof deprecateRelease>[0],
+  root: string,
+  context: () => ReturnType<TempProject["context"]>,
+  add: Omit<Parameters<typeof addPlugins>[1], "specs">,
+): Promise<void> {
+  const change = (spec: string, message?: string) =>
+    deprecateRelease(publishing, root, {
+      spec,
+      undo: message === undefined,
+      ...(message === undefined ? {} : { message }),
+    });
+  const told = async (): Promise<string[]> => {
+    const { diagnostics } = await checkProject(await context(), add.root);
+    const { warnings } = await addPlugins(await context(), { ...add, specs: [] });
+    const messages = (list: typeof diagnostics) =>
+      list.flatMap(({ code, message }) => code === "registry.deprecated" ? [message] : []);
+    assert.deepEqual(messages(warnings), messages(diagnostics), "add and check say the same");
+    return messages(diagnostics);
+  };
+  const state = async () => (await listPlugins(await context(), add.root)).plugins.find(({ id }) => id === KV)?.state;
+  const text = "Use github.com/acme/store";
+  const result = await change(KV, text);
+  assert.deepEqual([result.version, result.deprecated], [null, text]);
+  assert.deepEqual(await told(), [`${KV} 1.2.3 is deprecated: ${text}`]);
+  assert.equal(await state(), "deprecated");
+  // The message about a version precedes the message about its package.
+  await change(`${KV}@1.2.3`, "Loses keys");
+  assert.deepEqual(await told(), [`${KV} 1.2.3 is deprecated: Loses keys`]);
+  await change(`${KV}@1.2.3`);
+  assert.deepEqual(await told(), [`${KV} 1.2.3 is deprecated: ${text}`]);
+  await change(KV);
+  assert.deepEqual(await told(), []);
+  assert.equal(await state(), "ok");
+  for (
+    const [spec, message, code] of [
+      [`${KV}@9.9.9`, "x", /registry\.not-found/],
+      [`${KV}@^1`, "x", /usage\.version/],
+      ["github.com/else/x", "x", /registry\.not-found/],
+      ["kv", "x", /usage\./],
+    ] as const
+  ) await assert.rejects(change(spec, message), code, spec);
+  for (const options of [{ undo: false }, { undo: true, message: "x" }]) {
+    await assert.rejects(deprecateRelease(publishing, root, { spec: KV, ...options }), /usage\.message/);
+  }
 }
 
 /** Another project gets the newest release that is not yanked; an unknown plugin is refused. */

@@ -15,10 +15,10 @@ export class App {
   text = "";
   readonly ended: Promise<number | null>;
 
-  constructor(args: readonly string[], { main = MAIN, databaseUrl = "" } = {}) {
+  constructor(args: readonly string[], { main = MAIN, databaseUrl = "", env = {} as Record<string, string> } = {}) {
     this.child = spawn(process.execPath, ["run", "-A", "--no-check", main, ...args], {
       stdio: ["ignore", "pipe", "pipe"],
-      env: { ...process.env, DATABASE_URL: databaseUrl },
+      env: { ...process.env, ...env, DATABASE_URL: databaseUrl },
     });
     const collect = (chunk: Uint8Array): void => {
       this.text += new TextDecoder().decode(chunk);

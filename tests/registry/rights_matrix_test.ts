@@ -5,7 +5,9 @@
 import assert from "node:assert/strict";
 import { API_ROUTES } from "../../registry/api_routes.ts";
 import { grantPrefix } from "../../registry/store/accounts.ts";
+import { addPublisher as storePublisher } from "../../registry/store/publishers.ts";
 import { definition } from "../project/sample_plugins.ts";
+import { FakeIssuer } from "./fake_issuer.ts";
 import { type ProblemBody, realArchive, type TestRegistry, withRegistry } from "./test_registry.ts";
 
 /**
@@ -33,6 +35,8 @@ const VALID: readonly Kind[] = KINDS.slice(4);
 const KV = "/api/packages/github.com:acme:kv";
 
 interface Cell {
+  /** The issuer of identity tokens that the registry accepts. */
+  readonly issuer: FakeIssuer;
   readonly r: TestRegistry;
   readonly kind: Kind;
   /** The account of acme, and a token with all its rights. */
@@ -58,6 +62,24 @@ async function ownPrefix({ r, number, account }: Cell): Promise<Request> {
   return [`/api/prefixes/${prefix.replaceAll("/", ":")}`, { method: "DELETE" }];
 }
 
+/** A publisher of acme's; one with another subject than the tokens of the issuer has fits none. */
+async function addPublisher({ r, account, issuer, number }: Cell, sub: string): Promise<string> {
+  const id = `pub_${number}`;
+  const publisher = { id, account, prefix: "github.com/acme", issuer: issuer.url, claims: { sub }, createdAt: 1 };
+  await r.database.write((q) => storePublisher(q, publisher, 1000));
+  return id;
+}
+
+async function ownPublisher(cell: Cell): Promise<Request> {
+  return [`/api/trusted-publishers/${await addPublisher(cell, "x")}`, { method: "DELETE" }];
+}
+
+async function ownIdentity(cell: Cell): Promise<Request> {
+  await addPublisher(cell, "workflow");
+  const token = await cell.issuer.token(cell.r.url, { sub: "workflow" });
+  return ["/api/oidc/token", cell.r.json("POST", { token, package: "github.com/acme/kv" })];
+}
+
 /** Route, the kinds that have the right, and a request. */
 const ROWS:
   readonly (readonly [route: string, allowed: readonly Kind[], request: (cell: Cell) => Request | Promise<Request>])[] =
@@ -72,6 +94,10 @@ const ROWS:
       ["GET /api/blobs/sha256/:hex", ANY, () => [`/api/blobs/sha256/${"0".repeat(64)}`, {}]],
       ["GET /api/changes", ANY, () => ["/api/changes", {}]],
       ["GET /api/keys", ANY, () => ["/api/keys", {}]],
+      ["GET /api/log/checkpoint", ANY, () => ["/api/log/checkpoint", {}]],
+      ["GET /api/log/entries", ANY, () => ["/api/log/entries", {}]],
+      ["GET /api/log/consistency", ANY, () => ["/api/log/consistency?from=0", {}]],
+      ["GET /api/packages/:name/versions/:version/inclusion", ANY, () => [`${KV}/versions/1.0.0/inclusion`, {}]],
       ["GET /api/openapi.json", ANY, () => ["/api/openapi.json", {}]],
       [
         "POST /api/plugins/index",
@@ -97,6 +123,33 @@ const ROWS:
         ({ r, number }) => ["/api/prefixes", r.json("POST", { prefix: `github.com/p${number}`, account: "acme" })],
       ],
       ["DELETE /api/prefixes/:prefix", ["owners", "admin"], ownPrefix],
+      ["GET /api/transfers", ["owners", "beside", "stranger", "bound", "admin"], () => ["/api/transfers", {}]],
+      ["POST /api/packages/:name/transfer", ["owners"], ({ r }) => [
+        `${KV}/transfer`,
+        r.json("POST", { account: "bob" }),
+      ]],
+      // Who has no part in an offer is told that there is none (transfer_test.ts).
+      [
+        "DELETE /api/packages/:name/transfer",
+        ["owners", "stranger", "admin"],
+        () => [`${KV}/transfer`, { method: "DELETE" }],
+      ],
+      ["POST /api/packages/:name/transfer/accept", ["owners", "stranger", "admin"], () => [
+        `${KV}/transfer/accept`,
+        { method: "POST" },
+      ]],
+      ["GET /api/oidc", ANY, () => ["/api/oidc", {}]],
+      // The identity token is the only right that counts here.
+      ["POST /api/oidc/token", ANY, ownIdentity],
+      ["GET /api/trusted-publishers", ["owners", "beside", "stranger", "bound", "admin"], () => [
+        "/api/trusted-publishers",
+        {},
+      ]],
+      ["POST /api/trusted-publishers", [], ({ r, issuer }) => [
+        "/api/trusted-publishers",
+        r.json("POST", { prefix: "github.com/acme", issuer: issuer.url, claims: { sub: "x" } }),
+      ]],
+      ["DELETE /api/trusted-publishers/:publisher", ["owners", "admin"], ownPublisher],
       ["POST /api/accounts", ["admin"], ({ r, number }) => ["/api/accounts", r.json("POST", { name: `a${number}` })]],
       ["POST /api/packages/:name/release", ["admin"], () => [`${KV}/release`, { method: "POST" }]],
       [
@@ -113,6 +166,12 @@ const ROWS:
           return [`${KV}/versions/1.0.0/yank`, { method: "DELETE" }];
         },
       ],
+      [
+        "POST /api/packages/:name/deprecation",
+        ["yank", "admin"],
+        ({ r }) => [`${KV}/deprecation`, r.json("POST", { message: "x" })],
+      ],
+      ["DELETE /api/packages/:name/deprecation", ["yank", "admin"], () => [`${KV}/deprecation`, { method: "DELETE" }]],
       [
         "PUT /api/packages/:name/versions/:version",
         ["publish"],
@@ -160,17 +219,20 @@ async function makeTokens(r: TestRegistry): Promise<Pick<Cell, "account" | "acme
 }
 
 /** Codes of refusals for lack of rights. */
-const REFUSED = /^(?:auth|owner)\.|^token\.unknown$/;
+const REFUSED = /^(?:auth|owner)\.|^(?:token|publisher)\.unknown$/;
 
 Deno.test("rights: every route has a row", () => {
   assert.deepEqual(ROWS.map(([route]) => route).sort(), API_ROUTES.map((r) => `${r.method} ${r.path}`).sort());
 });
 
-Deno.test("rights: every kind of token at every route", () =>
-  withRegistry(async (r) => {
-    const owner = await makeTokens(r);
+Deno.test("rights: every kind of token at every route", async () => {
+  let now = 0;
+  const issuer = await new FakeIssuer(() => now).listen();
+  await withRegistry(async (r) => {
+    const owner = { ...await makeTokens(r), issuer };
     assert.equal((await r.publish(owner.acme, [definition("github.com/acme/kv", "1.0.0")])).status, 201);
     r.clock.at += 2 * 86_400_000;
+    now = Math.floor(r.clock.at / 1000);
     let number = 0;
     const wrong: string[] = [];
     for (const [route, allowed, request] of ROWS) {
@@ -193,4 +255,5 @@ Deno.test("rights: every kind of token at every route", () =>
     }
     assert.deepEqual(wrong, []);
     assert.equal(number, ROWS.length * KINDS.length);
-  }));
+  }, { settings: { oidcIssuers: [issuer.url] } }).finally(() => issuer.close());
+});

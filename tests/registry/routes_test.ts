@@ -49,6 +49,16 @@ const READS: readonly (readonly [route: string, address: string, type: string, c
   ["/api/blobs/sha256/:hex", `/api/blobs/sha256/${ARCHIVE_HEX}`, "application/gzip", "immutable"],
   ["/api/changes", "/api/changes", JSON_TYPE, "short"],
   ["/api/keys", "/api/keys", JSON_TYPE, "short"],
+  ["/api/log/checkpoint", "/api/log/checkpoint", JSON_TYPE, "never"],
+  ["/api/log/entries", "/api/log/entries?start=1", JSON_TYPE, "never"],
+  ["/api/log/consistency", "/api/log/consistency?from=2&to=3", JSON_TYPE, "immutable"],
+  [
+    "/api/packages/:name/versions/:version/inclusion",
+    `/api/packages/${KV_PATH}/versions/1.2.3/inclusion?size=3`,
+    JSON_TYPE,
+    "immutable",
+  ],
+  ["/api/oidc", "/api/oidc", JSON_TYPE, "short"],
   ["/api/openapi.json", "/api/openapi.json", JSON_TYPE, "short"],
   ["/plugins", "/plugins", HTML, "short"],
   ["/plugins/:name", `/plugins/${KV_PATH}`, HTML, "short"],
@@ -100,6 +110,8 @@ const CHANGES = [
   "PUT /api/packages/:name/versions/:version",
   "POST /api/packages/:name/versions/:version/yank",
   "DELETE /api/packages/:name/versions/:version/yank",
+  "POST /api/packages/:name/deprecation",
+  "DELETE /api/packages/:name/deprecation",
   "POST /api/packages/:name/installs",
   "POST /api/packages/:name/release",
   "POST /api/plugins/index",
@@ -110,6 +122,14 @@ const CHANGES = [
   "POST /api/prefixes",
   "DELETE /api/prefixes/:prefix",
   "POST /api/accounts",
+  "POST /api/oidc/token",
+  "POST /api/packages/:name/transfer",
+  "DELETE /api/packages/:name/transfer",
+  "POST /api/packages/:name/transfer/accept",
+  "GET /api/transfers",
+  "GET /api/trusted-publishers",
+  "POST /api/trusted-publishers",
+  "DELETE /api/trusted-publishers/:publisher",
 ];
 
 async function withEverything(run: (r: TestRegistry, token: string) => Promise<void>): Promise<void> {
@@ -209,6 +229,16 @@ Deno.test("routes: each change, as its operation says", () =>
     }
     const undo = { method: "DELETE", ...as(token) };
     await ask("DELETE /api/packages/:name/versions/:version/yank", `${version}/yank`, undo, 200);
+    const deprecation = `/api/packages/${KV_PATH}/deprecation`;
+    const told = r.json("POST", { message: "Use another", version: "1.4.0" }, token);
+    await ask("POST /api/packages/:name/deprecation", deprecation, told, 200);
+    for (const body of [{}, { message: "" }, { message: "x", version: 1 }, { message: "x".repeat(301) }]) {
+      assert.equal((await r.problem(deprecation, r.json("POST", body, token))).code, "request.json");
+    }
+    const none = r.json("POST", { message: "x", version: "9.9.9" }, token);
+    assert.equal((await r.problem(deprecation, none)).code, "version.unknown");
+    await ask("DELETE /api/packages/:name/deprecation", `${deprecation}?version=1.4.0`, undo, 200);
+    assert.equal((await r.problem(`${deprecation}?version=9.9.9`, undo)).code, "version.unknown");
     const installs = `/api/packages/${KV_PATH}/installs`;
     await ask("POST /api/packages/:name/installs", installs, { method: "POST" }, 200);
     const large = r.json("POST", { version: "1".repeat(5000) });
@@ -233,7 +263,32 @@ Deno.test("routes: each change, as its operation says", () =>
       201,
     );
     await ask("DELETE /api/tokens/:token", `/api/tokens/${made.token.id}`, { method: "DELETE", ...as(token) }, 204);
+    const publisher = {
+      prefix: "github.com/acme",
+      issuer: "https://gitlab.com",
+      claims: { project_path: "acme/kv", ref: "main" },
+    };
+    const trusted = "/api/trusted-publishers";
+    const { id } = await ask<{ id: string }>(
+      `POST ${trusted}`,
+      trusted,
+      r.json("POST", publisher, token),
+      201,
+    );
+    await ask(`GET ${trusted}`, trusted, as(token), 200);
+    await ask(`DELETE ${trusted}/:publisher`, `${trusted}/${id}`, { method: "DELETE", ...as(token) }, 204);
+    const identity = r.json("POST", { token: "x", package: "github.com/acme/kv" });
+    await ask("POST /api/oidc/token", "/api/oidc/token", identity, 401);
     await ask("POST /api/accounts", "/api/accounts", r.json("POST", { name: "bob" }, admin), 201);
+    const transfer = `/api/packages/${KV_PATH}/transfer`;
+    const toBob = r.json("POST", { account: "bob" }, token);
+    await ask("POST /api/packages/:name/transfer", transfer, toBob, 201);
+    await ask("GET /api/transfers", "/api/transfers", as(token), 200);
+    await ask("DELETE /api/packages/:name/transfer", transfer, { method: "DELETE", ...as(token) }, 204);
+    const back = r.json("POST", { account: "acme" }, (await r.author("carl", ["github.com/carl"])).token);
+    assert.equal((await r.problem(transfer, back)).code, "owner.prefix");
+    const accepting = { method: "POST", ...as(token) };
+    await ask("POST /api/packages/:name/transfer/accept", `${transfer}/accept`, accepting, 404);
     const prefix = { prefix: "github.com/bob", account: "bob" };
     await ask("POST /api/prefixes", "/api/prefixes", r.json("POST", prefix, admin), 201);
     const dropped = { method: "DELETE", ...as(admin) };
@@ -337,7 +392,9 @@ Deno.test("routes: the OpenAPI document is consistent in itself", () =>
         for (const [status, { description }] of Object.entries(operation.responses)) {
           assert.notEqual(description, "Problem", `${method} ${path} ${status} has words`);
         }
-        assert.equal(operation.security !== undefined, "401" in operation.responses, `${method} ${path}`);
+        // An identity token comes in the body, and no other token is needed.
+        const hasToken = operation.security !== undefined || path === "/api/oidc/token";
+        assert.equal(hasToken, "401" in operation.responses, `${method} ${path}`);
       }
     }
     assert.equal(operations, API_ROUTES.length);

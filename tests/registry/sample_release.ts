@@ -42,6 +42,7 @@ export async function sampleRelease(
     metadata: opened.metadata,
     readme: "# Read me\n",
     readmeHtml: "<h3>Read me</h3>\n",
+    notes: "",
     files: [...files].map(([path, bytes]) => ({ path, size: bytes.length })),
     plugins: Object.values(opened.plugins).map(({ definition, digest, entry }) => ({ definition, digest, entry })),
     archive,

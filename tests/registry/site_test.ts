@@ -53,7 +53,8 @@ function checkPage(html: string, path: string): void {
     level = Number(next);
   }
   const { length } = new TextEncoder().encode(html);
-  assert.ok(length < 120_000, `${path} has ${length} bytes`);
+  // The longest page is the one of all commands, which grows with them.
+  assert.ok(length < 160_000, `${path} has ${length} bytes`);
 }
 
 Deno.test("the index record has the specification's shape and every address in it resolves", () =>

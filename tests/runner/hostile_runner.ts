@@ -2,7 +2,7 @@
 import { fstatSync, readSync, writeSync } from "node:fs";
 import process from "node:process";
 
-const KIND = { READY: 2, DONE: 20, FAILED: 21, HOST: 22, RETURNED: 23 };
+const KIND = { READY: 2, DONE: 20, FAILED: 21, HOST: 22, RETURNED: 23, NOTICE: 25 };
 const EMPTY = new Uint8Array(0);
 
 function read(bytes: number): Uint8Array {
@@ -112,5 +112,42 @@ if (mode.startsWith("call-")) {
     const forged = { kind: "TrapError", message: "m".repeat(100_000), frames, access: 5, detail: [], fuel: "x" };
     send(KIND.FAILED, id, text(JSON.stringify(forged)));
   }
+}
+// Components: host functions 0 and 1 are the sizes of files and of sockets; a call lends file 1.
+if (mode.startsWith("component-")) {
+  const bytes = (...parts: (number | readonly number[])[]) => Uint8Array.from(parts.flat());
+  const word = (value: number) => [...new Uint8Array(new Uint32Array([value]).buffer)];
+  const [LEAF, ITEMS, RESOURCE, CHANNEL] = [0, 2, 5, 6];
+  const [PROGRAM, RUNNER] = [0, 1];
+  const NO_FUEL = Array<number>(8).fill(0);
+  send(KIND.DONE, request().id);
+  const instance = request().id;
+  send(KIND.DONE, instance);
+  const { id } = request();
+  const callSize = (index: number, side: number, handle: number, request = id) =>
+    send(KIND.HOST, 1, bytes(word(request), RESOURCE, side, word(handle)), index);
+  const answer = (...value: (number | readonly number[])[]) => send(KIND.DONE, id, bytes(NO_FUEL, ...value));
+  const cases: Readonly<Record<string, () => void>> = {
+    "component-unknown": () => callSize(0, PROGRAM, 7),
+    "component-side": () => callSize(0, RUNNER, 1),
+    "component-type": () => callSize(1, PROGRAM, 1),
+    "component-stale": () => {
+      answer(LEAF, 4, word(5));
+      callSize(0, PROGRAM, 1, request().id);
+    },
+    "component-text": () => answer(LEAF, 8, word(1), 65),
+    "component-range": () => answer(LEAF, 4, word(0xffff_ffff)),
+    "component-list": () => answer(ITEMS, word(0xffff_ffff)),
+    "component-channel": () => answer(CHANNEL, word(1)),
+    "component-form": () => answer(77),
+    "component-drop": () => send(KIND.NOTICE, 0, bytes(1, word(9)), instance),
+    "component-stream": () => send(KIND.NOTICE, 0, bytes(2, word(1)), instance),
+    "component-kind": () => send(KIND.NOTICE, 0, bytes(9, word(1)), instance),
+    "component-notice": () => send(KIND.NOTICE, 0, bytes(1, word(1)), 4_000_000),
+    "component-twice": () => {
+      for (let k = 0; k < 2; k++) send(KIND.NOTICE, 0, bytes(1, word(1)), instance);
+    },
+  };
+  cases[mode]();
 }
 wait();

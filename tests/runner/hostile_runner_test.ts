@@ -6,12 +6,17 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { TrapError } from "../../engine/base/errors.ts";
+import { Runner as ComponentRunner } from "../../component/runner/mod.ts";
 import { Runner, RunnerError } from "../../engine/runner/mod.ts";
 import { hostCommand } from "../support/host_arguments.ts";
 
-function start(mode: string, startDeadline?: number): Promise<Runner> {
+function commandOf(mode: string): string[] {
   const [program, first] = hostCommand(fileURLToPath(new URL("./hostile_runner.ts", import.meta.url)));
-  const command = [program, ...first, mode];
+  return [program, ...first, mode];
+}
+
+function start(mode: string, startDeadline?: number): Promise<Runner> {
+  const command = commandOf(mode);
   const options = { command, maxMessageBytes: 1 << 20 };
   return Runner.start(startDeadline === undefined ? options : { ...options, startDeadline });
 }
@@ -112,3 +117,53 @@ Deno.test("a hostile runner's calls and results", async () => {
   assert.ok(error.message.length <= 2000 && error.frames.length <= 200);
   await runner.close();
 });
+
+/** A component with resources of two types of the host, of which a call lends the first. */
+const COMPONENT = `(component
+  (import "host" (instance $host
+    (export "file" (type $file (sub resource)))
+    (export "socket" (type $socket (sub resource)))
+    (export "[method]file.size" (func (param "self" (borrow $file)) (result u32)))
+    (export "[method]socket.size" (func (param "self" (borrow $socket)) (result u32)))))
+  (alias export $host "file" (type $file))
+  (core module $m (func (export "run") (param i32) (result i32) (i32.const 5)))
+  (core instance $i (instantiate $m))
+  (func (export "run") (param "file" (borrow $file)) (result u32) (canon lift (core func $i "run"))))`;
+
+/** The errors of calls of a component whose process is hostile, by mode. */
+const FORGED: Readonly<Record<string, RegExp>> = {
+  "component-unknown": /a handle 7 that its component does not have/,
+  "component-side": /a handle of the other side/,
+  "component-type": /a handle 1 that its component does not have/,
+  "component-stale": /a handle 1 that its component does not have/,
+  "component-text": /a value that is not of its type, u32/,
+  "component-range": /a value that is not of its type, u32/,
+  "component-list": /a value that is not of its type, u32/,
+  "component-channel": /a value that is not of its type, u32/,
+  "component-form": /a value of the unknown form 77/,
+  "component-drop": /the end of a handle 9 that its component does not have/,
+  "component-stream": /a notice about stream 1, which its component does not have/,
+  "component-kind": /a notice about stream 1, which its component does not have/,
+  "component-notice": /a notice about 4000000, which does not exist/,
+  "component-twice": /the end of a handle 1 that its component does not have/,
+};
+
+for (const [mode, expected] of Object.entries(FORGED)) {
+  Deno.test(`a hostile runner of a component: ${mode.slice(10)}`, async () => {
+    const runner = await ComponentRunner.start({ command: commandOf(mode) });
+    const component = await runner.compileComponent(COMPONENT);
+    const reached: unknown[] = [];
+    class Sized {
+      size(): number {
+        reached.push(this);
+        return 1;
+      }
+    }
+    const instance = await component.instantiate({}, { host: { File: Sized, Socket: Sized } });
+    const call = () => instance.call({}, "run", new Sized());
+    if (mode === "component-stale") assert.equal(await call(), 5);
+    assert.match(await failureOf(call()), expected);
+    assert.deepEqual(reached, [], "no object of the program is reached");
+    await untilGone(runner);
+  });
+}

@@ -25,7 +25,7 @@ for (const interval of [1, 3]) {
       heap.stress(interval);
       try {
         for (const path of suiteScripts().filter((name) => NAMES.test(basename(name)))) {
-          const result = await runScript(readFileSync(path), optionsOfScript(basename(path), {}));
+          const result = await runScript(readFileSync(path), optionsOfScript(path, {}));
           assert.deepEqual(result.failures, [], path);
           passed += result.passed;
         }

@@ -14,7 +14,9 @@ export function hostArguments(path: string): string[] {
 /** Arguments that run `path` with all permissions after the module called `preload`, a specifier of this tree. */
 export function preloadArguments(preload: string, path: string): string[] {
   const url = import.meta.resolve(preload);
-  if ("Deno" in globalThis) return ["run", "-A", "--quiet", "--preload", url, path];
+  // Deno finds the packages of this tree by its configuration.
+  const config = fileURLToPath(new URL("../../deno.json", import.meta.url));
+  if ("Deno" in globalThis) return ["run", "-A", "--quiet", "--config", config, "--preload", url, path];
   return "Bun" in globalThis ? ["--preload", fileURLToPath(url), path] : ["--import", url, path];
 }
 

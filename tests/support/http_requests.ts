@@ -1,6 +1,8 @@
-/** Requests to a server of the loopback interface. */
+/** Requests to a server of the loopback interface, and routes of such servers. */
 import { Buffer } from "node:buffer";
 import { request as httpRequest } from "node:http";
+import { type HandlerOptions, RequestHandler } from "../../component/http/request_handler.ts";
+import { RouteTable } from "../../component/http/routes.ts";
 
 /** An answer with a body of text. */
 interface Reply {
@@ -32,4 +34,9 @@ export function ask(
 
 export async function until(condition: () => boolean): Promise<void> {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 2));
+}
+
+/** The routes of a server with one component. */
+export function allRequests(options: HandlerOptions): RouteTable<RequestHandler> {
+  return new RouteTable([{ path: "/", target: new RequestHandler(options) }]);
 }

@@ -526,6 +526,14 @@ export class InterpretedInstance implements World {
       case "array_init_data":
       case "array_init_elem":
         throw new Bug("The interpreter does not support garbage collection");
+      case "cont_new":
+      case "cont_bind":
+      case "suspend":
+      case "resume":
+      case "resume_throw":
+      case "resume_throw_ref":
+      case "switch_to":
+        throw new Bug("The interpreter does not support stack switching");
     }
   }
 

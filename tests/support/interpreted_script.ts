@@ -5,7 +5,7 @@
  */
 import { WaftError } from "../../engine/base/errors.ts";
 import { I32 } from "../../engine/wasm/types.ts";
-import { FEATURE_ROWS, featureSet } from "../../engine/settings/features.ts";
+import { ALL_FEATURE_ROWS, featureSet } from "../../engine/settings/features.ts";
 import { StepLimitSignal, ThrownSignal, TrapSignal } from "../../engine/ir/testing/interpret.ts";
 import { expectedText } from "../../engine/script/match.ts";
 import { TRAP_MESSAGES } from "../../engine/base/traps.ts";
@@ -32,8 +32,20 @@ interface ScriptOutcome {
 class Skip extends Error {}
 
 /** Features that the IR interpreter does not support; they are tested as machine code. */
-const NOT_INTERPRETED: readonly string[] = ["simd", "exception-handling", "gc"];
-const NOT_RUN = FEATURE_ROWS.filter(({ compiled, name }) => !compiled || NOT_INTERPRETED.includes(name))
+const NOT_INTERPRETED: readonly string[] = [
+  "simd",
+  "exception-handling",
+  "gc",
+  "stack-switching",
+  "custom-descriptors",
+];
+const FEATURES = featureSet({
+  "custom-page-sizes": true,
+  "stack-switching": true,
+  "acquire-release-atomics": true,
+  "custom-descriptors": true,
+});
+const NOT_RUN = ALL_FEATURE_ROWS.filter(({ compiled, name }) => !compiled || NOT_INTERPRETED.includes(name))
   .map(({ name }) => name);
 
 /** An assertion that does not hold. */
@@ -103,7 +115,7 @@ class ScriptRun {
   }
 
   #instantiate(module: ScriptModule): InterpretedInstance {
-    const valid = validateModule(module.parse(), featureSet({ "custom-page-sizes": true }));
+    const valid = validateModule(module.parse(), FEATURES);
     for (const feature of NOT_RUN) if (valid.usedFeatures.has(feature)) throw new Skip(feature);
     return new InterpretedInstance(valid, this.#space, (from, name) => {
       if (from === "spectest") {

@@ -70,6 +70,10 @@ export async function startRegistry(): Promise<TestRegistry> {
     if (registry.isPrivate && authorization !== `Bearer ${TOKEN}`) {
       return end(401, { "www-authenticate": `Bearer realm="http://${host}/token",service="test",scope="x"` });
     }
+    if (/^\/v2\/[a-z/]+\/tags\/list$/.test(pathname)) {
+      const tags = [...registry.manifests.keys()].filter((tag) => !tag.startsWith("sha256"));
+      return end(200, { "content-type": "application/json" }, JSON.stringify({ name: "test", tags }));
+    }
     const [, kind, name] = /^\/v2\/[a-z/]+\/(manifests|blobs)\/(.*)$/.exec(pathname) ?? [];
     const store = kind === "blobs" ? registry.blobs : registry.manifests;
     if (method === "POST" && name === "uploads/") return end(202, { location: `${pathname}1` });

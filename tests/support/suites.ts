@@ -86,6 +86,31 @@ export const SUITES: readonly Suite[] = [
     scripts: ["test/core/custom-page-sizes"],
     digest: "20596e7ae43ae324ffdff10b1c0f443ef17d47b59133214ccada3e63b3ac79e0",
   }),
+  proposal({
+    name: "stack-switching",
+    commit: "c5f2622c776dcd20e36badf6a2fe972f4180e47c",
+    probe: "cont.wast",
+    scripts: ["test/core/stack-switching"],
+    digest: "ce25802f7651250e11be2e4a39285e7f9fccfe5b22adcabd3e86601dccd63b71",
+  }),
+  proposal({
+    name: "custom-descriptors",
+    commit: "b7b4a91ed933aa4653a09d09311f9c39f3195112",
+    probe: "descriptors.wast",
+    scripts: ["test/core/custom-descriptors"],
+    digest: "d688980c01e78781b1023019b4075f7c6afe26c115a00146c069445dfb95b08f",
+  }),
+  {
+    ...proposal({
+      name: "acquire-release-atomics",
+      commit: "2b1d87ef3af1256acdabb28cd43600d90069f219",
+      probe: "relaxed-atomics.wast",
+      scripts: ["test/core/relaxed-atomics"],
+      digest: "1e4ace725a4d4497b5f74041368830a63a2a7124aa50903475ad2045392209a0",
+    }),
+    repository: "https://github.com/WebAssembly/relaxed-atomics",
+    within: "relaxed-atomics",
+  },
   {
     ...proposal({
       name: "js-types",

@@ -17,7 +17,7 @@ export function translateText(
   index = 0,
   options: Partial<EnvOptions> & PrintOptions = {},
 ): string {
-  const valid = validateModule(parseModule(text), featureSet(), { bodies: false });
+  const valid = validateModule(parseModule(text), featureSet());
   const f = new IrFunction();
   new FunctionTranslator().translate(moduleEnv(valid, { optimizations: noneBut({}), ...options }), index, f);
   verifyFunction(f, "translation");

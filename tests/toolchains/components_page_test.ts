@@ -74,6 +74,10 @@ function follow(blocks: readonly Block[]): void {
       if (file === "host.ts") {
         writeFileSync(join(folder, file), text);
         printed = sh(`${DENO} --config "${join(ROOT, "deno.json")}" host.ts`, folder);
+      } else if (file === "modules.mjs") {
+        writeFileSync(join(folder, file), text);
+        const preload = join(ROOT, "component/install/mod.ts");
+        printed = sh(`${DENO} --quiet --config "${join(ROOT, "deno.json")}" --preload "${preload}" ${file}`, folder);
       } else if (file !== undefined) writeFileSync(join(folder, file), text);
       else if (language === "sh") printed = sh(text, folder);
       else if (language === "text") {
@@ -93,6 +97,10 @@ function section(title: string): Block[] {
 
 Deno.test("docs/components.md: commands, and the program for each host", () => {
   follow([...blocksOf(INTRODUCTION), ...section("Commands"), ...section("On each host")]);
+});
+
+Deno.test("docs/components.md: components as modules", () => {
+  follow([...blocksOf(INTRODUCTION), ...section("Components as modules")]);
 });
 
 Deno.test("docs/components.md: components of core modules, and compositions", () => {

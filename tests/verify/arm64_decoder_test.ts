@@ -163,7 +163,7 @@ Deno.test("the verifier's decoder of arm64 refuses instructions that no backend 
   const refused = [
     0xd4000001, // svc
     0xd4200000, // brk
-    0xd503201f ^ 0x20, // yield
+    0xd503201f ^ 0x40, // wfe
     0xd51be000, // msr
     0xd53bd040, // mrs tpidr_el0
     0xd69f03e0, // eret

@@ -1,8 +1,8 @@
 /**
  * Facts of the verifier where two paths meet: the outcome of a test for null, which is 1 on the path where the
- * reference is null, and on the other path the outcome of the next test.
+ * reference is null, and on the other path the outcome of the next test; the type of an object that nothing refers to.
  */
-import { equal } from "node:assert/strict";
+import { equal, ok } from "node:assert/strict";
 import { Facts, MAX32 } from "../../engine/verify/facts.ts";
 import { SavedFacts } from "../../engine/verify/joins.ts";
 import { VALUE } from "../../engine/verify/value_kinds.ts";
@@ -53,4 +53,22 @@ Deno.test("the outcome of a test that is joined with a number of 32 bits has 32 
   };
   equal(highBehind(MAX32), MAX32);
   equal(highBehind(2 ** 33), Infinity);
+});
+
+Deno.test("an id of a type remains one where nothing refers to the object, but is about no known object", () => {
+  const ID = OUTCOME;
+  const aboutOther = (subject: number) => (facts: Facts) => facts.set(ID, VALUE.TYPE_ID, subject, 0, 0, NAMES - 3);
+  for (const isLoop of [false, true]) {
+    const saved = new SavedFacts();
+    saved.reset(1);
+    saved.save(BLOCK, pathOf(HEAP.any, aboutOther(NAMES - 4)), NAMES, isLoop);
+    saved.join(BLOCK, pathOf(HEAP.any, aboutOther(NAMES - 5)), isLoop);
+    const facts = new Facts();
+    saved.load(BLOCK, facts);
+    equal(facts.kind[ID], VALUE.TYPE_ID);
+    const { subject } = facts;
+    ok(facts.name.every((name, l) => l >= facts.count || name !== subject[ID]), "no location has the object");
+    // Another path to the block loses nothing more.
+    equal(saved.join(BLOCK, pathOf(HEAP.any, aboutOther(NAMES - 6)), isLoop), false);
+  }
 });

@@ -264,7 +264,6 @@ const ACCEPTED: Readonly<Record<string, readonly string[]>> = {
   arm64: [
     "bench/wasm/threaded_vm.wasm: function 0: memory of another base: ends",
     "examples/wasi/words.wasm: function 1: jump outside: never fails",
-    "bench/wasm/gc_trees.wasm: function 0: clobber memory base: ends",
   ],
 };
 

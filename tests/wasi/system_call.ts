@@ -5,8 +5,10 @@ import { currentHost } from "../../engine/host/current.ts";
 import { fileCalls } from "../../engine/host/calls/file_calls.ts";
 import { PROT } from "../../engine/host/host.ts";
 import { type NumberedCalls, numberedCalls } from "../../engine/host/calls/linux_calls.ts";
-import { streamDescriptor } from "../../engine/host/calls/windows_calls.ts";
-import { WINDOWS_BLOCK, WINDOWS_CALL } from "../../engine/host/code/windows_code.ts";
+import { streamDescriptor } from "../../engine/host/calls/windows_descriptors.ts";
+import { fromBase64 } from "../../engine/base/base64.ts";
+import { WINDOWS_CALL } from "../../engine/host/code/generated_windows_code.ts";
+import { WINDOWS_BLOCK } from "../../engine/host/code/windows_code.ts";
 import { Scratch } from "../../engine/wasi/scratch.ts";
 
 /** [x64, arm64] numbers by name. */
@@ -53,7 +55,7 @@ function makeWindowsCall(): NonNullable<typeof windowsCall> {
   const words = new BigInt64Array(host.view(block, WINDOWS_BLOCK.SIZE));
   const addresses = host.functionAddresses(WINDOWS_FUNCTIONS);
   words[WINDOWS_BLOCK.GET_LAST_ERROR >> 3] = BigInt(addresses.GetLastError);
-  const { call } = host.boundCalls(WINDOWS_CALL, { call: 0 }, block);
+  const { call } = host.boundCalls(fromBase64(WINDOWS_CALL.x64.code), { call: 0 }, block);
   return (name, ...args) => {
     words[WINDOWS_BLOCK.FUNCTION >> 3] = BigInt(addresses[name]);
     args.forEach((value, k) => words[(WINDOWS_BLOCK.ARGUMENTS >> 3) + k] = BigInt(value));

@@ -27,7 +27,7 @@ Deno.test("configure: a cache, once", async () => {
   }
 });
 
-Deno.test("configure: limits bind the memories and tables of modules and of JavaScript", async () => {
+Deno.test("configure: limits bind the memories, tables and objects of modules and of JavaScript", async () => {
   const worker = new TestWorker(new URL("./limits_worker.ts", import.meta.url));
   const answers = await worker.ask({});
   worker.terminate();
@@ -39,6 +39,7 @@ Deno.test("configure: limits bind the memories and tables of modules and of Java
     elements: "7, RangeError: The table cannot grow by 1 elements",
     module: "RangeError: Out of memory: 4 pages exceed the limit of 3",
     code: -1,
+    objects: "RuntimeError: out of memory: objects need more than the limit of 131072 bytes",
     unknown: `TypeError: Unknown limit "maxPages"`,
   });
 });

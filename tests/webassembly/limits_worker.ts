@@ -12,9 +12,13 @@ function attempt(action: () => unknown): unknown {
   }
 }
 
+const LIST = wasm(`(module
+  (type $list (struct (field (ref null $list)))) (global $list (mut (ref null $list)) (ref.null $list))
+  (func (export "f") (loop $next (global.set $list (struct.new $list (global.get $list))) (br $next))))`);
+
 serve(() => {
   const unknown = attempt(() => configure({ limits: { maxPages: 3 } as object }));
-  configure({ limits: { maxMemoryPages: 3, maxTableElements: 8 } });
+  configure({ limits: { maxMemoryPages: 3, maxTableElements: 8, maxHeapBytes: 131072 } });
   const memory = new WebAssembly.Memory({ initial: 2, maximum: 100 });
   const table = new WebAssembly.Table({ element: "anyfunc", initial: 7 });
   const module = (pages: number) =>
@@ -29,6 +33,7 @@ serve(() => {
     elements: `${table.grow(1)}, ${attempt(() => table.grow(1))}`,
     module: attempt(() => new WebAssembly.Instance(module(4))),
     code: (new WebAssembly.Instance(module(1)).exports as { grow(): number }).grow(),
+    objects: attempt(() => (new WebAssembly.Instance(new WebAssembly.Module(LIST)).exports as { f(): void }).f()),
     unknown,
   };
   return answers;

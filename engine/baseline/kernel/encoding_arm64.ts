@@ -39,7 +39,21 @@ export function rrc(op: i32, d: i32, n: i32, m: i32, condition: i32): void {
   rrr(op | (condition << 12), d, n, m);
 }
 
+/** The field of immediates of 12 bits, and the end of those that are shifted by 12 bits. */
+export const IMM12_MASK: i32 = (1 << 12) - 1;
+const IMM12_END: i32 = 1 << 12;
+export const IMM24_END: i32 = 1 << 24;
+/** The flag of an arithmetic immediate that is shifted by 12 bits, above the field. */
+export const SHIFTED_12: i32 = 1 << 12;
+/** The immediate of a move, and the field of a branch's distance in words. */
+export const HALF_WORD: i32 = (1 << 16) - 1;
+export const FIELD26: i32 = (1 << 26) - 1;
+
 // Immediates (the manual's DecodeBitMasks).
+
+/** In the field N:immr:imms. */
+const IMMN: i32 = 1 << 12;
+const IMMS_MASK: i32 = (1 << 6) - 1;
 
 function countOnes(bits: i32): i32 {
   let count: i32 = 0;
@@ -57,7 +71,7 @@ function runField(element: i32, size: i32): i32 {
   if ((starts & (starts - 1)) !== 0) return -1;
   const start = trailingZeros(starts);
   const run = start === 0 ? element : ((element >>> start) | (element << (size - start))) & all;
-  const imms = ((-size << 1) & 0x3f) | (countOnes(run) - 1);
+  const imms = ((-size << 1) & IMMS_MASK) | (countOnes(run) - 1);
   return (((size - start) & (size - 1)) << 6) | imms;
 }
 
@@ -79,11 +93,11 @@ export function logicalImmediate(low: i32, high: i32): i32 {
   const starts1 = high & ~((high << 1) | ((low >>> 31) & 1));
   if ((starts0 !== 0 && starts1 !== 0) || (starts0 & (starts0 - 1)) !== 0 || (starts1 & (starts1 - 1)) !== 0) return -1;
   const start = starts0 !== 0 ? trailingZeros(starts0) : 32 + trailingZeros(starts1);
-  return 0x1000 | (((64 - start) & 63) << 6) | (countOnes(low) + countOnes(high) - 1);
+  return IMMN | (((64 - start) & 63) << 6) | (countOnes(low) + countOnes(high) - 1);
 }
 
 function part(low: i32, high: i32, k: i32): i32 {
-  return ((k < 2 ? low : high) >> ((k & 1) * 16)) & 0xffff;
+  return ((k < 2 ? low : high) >> ((k & 1) * 16)) & HALF_WORD;
 }
 
 /** d = constant; `high` counts only if `wide` */
@@ -94,10 +108,10 @@ export function constant(d: i32, low: i32, high: i32, wide: i32): void {
   let ones: i32 = 0;
   for (let k: i32 = 0; k < parts; k++) {
     if (part(low, high, k) === 0) zeros = zeros + 1;
-    else if (part(low, high, k) === 0xffff) ones = ones + 1;
+    else if (part(low, high, k) === HALF_WORD) ones = ones + 1;
   }
   const inverted = ones > zeros;
-  const blank: i32 = inverted ? 0xffff : 0;
+  const blank: i32 = inverted ? HALF_WORD : 0;
   const rest: i32 = isWide ? a64.MOVK64 : a64.MOVK32;
   let first: i32 = isWide ? (inverted ? a64.MOVN64 : a64.MOVZ64) : inverted ? a64.MOVN32 : a64.MOVZ32;
   for (let k: i32 = 0; k < parts; k++) {
@@ -112,18 +126,18 @@ export function constant(d: i32, low: i32, high: i32, wide: i32): void {
 
 /** Whether an addition or subtraction can encode the immediate `value`, which is not negative. */
 export function isArithmetic(value: i32): boolean {
-  return value >= 0 && (value < 0x1000 || (value < 0x1000000 && (value & 0xfff) === 0));
+  return value >= 0 && (value < IMM12_END || (value < IMM24_END && (value & IMM12_MASK) === 0));
 }
 
 /** The field of an arithmetic immediate: 12 bits, and whether they are shifted by 12. */
 export function arithmeticField(value: i32): i32 {
-  return value < 0x1000 ? value : (value >> 12) | 0x1000;
+  return value < IMM12_END ? value : (value >> 12) | SHIFTED_12;
 }
 
 /** d = n + value, 64 bits; d and n may be the stack pointer, but not x17. */
 export function addConstant(d: i32, n: i32, value: i32): void {
-  if (value >= 0 && value < 0x1000000) addSmall(a64.ADD_I64, d, n, value);
-  else if (value < 0 && value > -0x1000000) addSmall(a64.SUB_I64, d, n, -value);
+  if (value >= 0 && value < IMM24_END) addSmall(a64.ADD_I64, d, n, value);
+  else if (value < 0 && value > -IMM24_END) addSmall(a64.SUB_I64, d, n, -value);
   else {
     constant(X17, value, value >> 31, 1);
     rrr(a64.ADD_E64 | UXTX, d, n, X17);
@@ -132,8 +146,8 @@ export function addConstant(d: i32, n: i32, value: i32): void {
 
 function addSmall(op: i32, d: i32, n: i32, value: i32): void {
   const high = value >> 12;
-  const low = value & 0xfff;
-  if (high !== 0) rri(op, d, n, high | 0x1000);
+  const low = value & IMM12_MASK;
+  if (high !== 0) rri(op, d, n, high | SHIFTED_12);
   if (low !== 0 || high === 0) rri(op, d, high !== 0 ? d : n, low);
 }
 
@@ -142,13 +156,14 @@ const UXTX: i32 = 3 << 13;
 
 // Loads and stores. `op` is the form with a scaled unsigned offset; the other forms differ from it in fixed bits.
 
-const FORM_BIT: i32 = 0x01000000;
-const BY_REGISTER: i32 = 0x00200800;
+const FORM_BIT: i32 = a64.LDR_X_U ^ a64.LDR_X_N;
+const BY_REGISTER: i32 = a64.LDR_X_X ^ a64.LDR_X_N;
 
 /** op t, [base + offset], of 1 << scale bytes; changes x17 if the offset is large. */
 export function access(op: i32, scale: i32, t: i32, base: i32, offset: i32): void {
-  if (offset >= 0 && (offset & ((1 << scale) - 1)) === 0 && offset >> scale < 0x1000) rri(op, t, base, offset >> scale);
-  else if (offset >= -256 && offset < 256) {
+  if (offset >= 0 && (offset & ((1 << scale) - 1)) === 0 && offset >> scale < IMM12_END) {
+    rri(op, t, base, offset >> scale);
+  } else if (offset >= -256 && offset < 256) {
     emit32((op & ~FORM_BIT) | (t & 31) | ((base & 31) << 5) | ((offset & 511) << 12));
   } else {
     addConstant(X17, base, offset);
@@ -168,13 +183,14 @@ export function pair(op: i32, t: i32, t2: i32, base: i32, count: i32): void {
 
 // Branches. A branch is one word, and its address identifies it. Before it is bound, its field links it to another.
 
-const B_MASK: i32 = 0x7c000000;
-const B_BITS: i32 = 0x14000000;
-const FIELD26: i32 = 0x03ffffff;
-const FIELD19: i32 = 0x00ffffe0;
+/** The fixed bits of B and BL, and the one in which they differ. */
+const B_MASK: i32 = ~(FIELD26 | (a64.B ^ a64.BL));
+const FIELD19: i32 = ((1 << 19) - 1) << 5;
+/** The distance in words that a field of 19 bits reaches. */
+const REACH19: i32 = 1 << 18;
 
 function isLong(word: i32): boolean {
-  return (word & B_MASK) === B_BITS;
+  return (word & B_MASK) === a64.B;
 }
 
 function setField(address: i32, words: i32): void {
@@ -183,7 +199,7 @@ function setField(address: i32, words: i32): void {
     code.patch32(address, (word & ~FIELD26) | (words & FIELD26));
     return;
   }
-  if (words >= 0x40000 || words < -0x40000) stop(STATUS_TOO_LARGE);
+  if (words >= REACH19 || words < -REACH19) stop(STATUS_TOO_LARGE);
   code.patch32(address, (word & ~FIELD19) | ((words << 5) & FIELD19));
 }
 

@@ -14,7 +14,19 @@ import * as calls from "./calls.ts";
 import * as code from "./code.ts";
 import { emitFragments } from "./out_of_line.ts";
 import { beginFragments } from "./fragments.ts";
-import { FEATURE_TYPED_FUNCTION_REFERENCES, OVERFLOW_ENTRY } from "./constants.ts";
+import {
+  CHECK_ATOMIC,
+  CHECK_LANE,
+  CHECK_LANES,
+  CHECK_MEMARG,
+  CHECK_MEMORY,
+  CHECK_ORDERING,
+  CHECK_TABLE,
+  FEATURE_ACQUIRE_RELEASE_ATOMICS,
+  FEATURE_TYPED_FUNCTION_REFERENCES,
+  MAX_LOCALS,
+  OVERFLOW_ENTRY,
+} from "./constants.ts";
 import * as cond from "./conditions.ts";
 import * as control from "./control.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
@@ -39,8 +51,6 @@ import { skim } from "./validate.ts";
 import * as vectors from "./vectors.ts";
 import { bankOf, BOTTOM, I32, I64, isRef, V128 } from "./types.ts";
 
-/** The maximum number of locals of a function, parameters excluded (wasm/limits.ts). */
-const MAX_LOCALS: i32 = 50000;
 const CODE_ALIGNMENT: i32 = 16;
 const FILLER: i32 = 0xcc;
 /** Maximum number of homes that are zeroed without a loop. */
@@ -458,25 +468,30 @@ function visitSimple(row: i32): void {
 /** Checks immediates; returns whether the memory or table has 64-bit addresses. */
 function checkImmediates(row: i32, checks: i32): boolean {
   let is64 = false;
-  if ((checks & layout.CHECK_MEMARG) !== 0) {
+  if ((checks & CHECK_ORDERING) !== 0) {
+    // What the threads proposal has: accesses without an ordering, and fences with the first.
+    const old: i32 = (checks & CHECK_MEMARG) !== 0 ? -1 : 0;
+    if (reader.ordering !== old) module.useFeature(FEATURE_ACQUIRE_RELEASE_ATOMICS);
+  }
+  if ((checks & CHECK_MEMARG) !== 0) {
     if (!module.hasMemory(reader.memory)) return false;
     is64 = storage.isMemory64(reader.memory);
     const natural = load8(row + layout.ROW_WIDTH);
-    const isAtomic = (checks & layout.CHECK_ATOMIC) !== 0;
+    const isAtomic = (checks & CHECK_ATOMIC) !== 0;
     if (reader.align > natural || (isAtomic && reader.align !== natural)) reader.fail();
     if (reader.high !== 0 && !is64) reader.fail();
   }
-  if ((checks & layout.CHECK_MEMORY) !== 0) {
+  if ((checks & CHECK_MEMORY) !== 0) {
     if (!module.hasMemory(index)) return false;
     is64 = storage.isMemory64(index);
   }
-  if ((checks & layout.CHECK_TABLE) !== 0) {
+  if ((checks & CHECK_TABLE) !== 0) {
     if (!module.hasTable(index)) return false;
     is64 = storage.isTable64(index);
   }
   const lanes = load8(row + layout.ROW_LANES);
-  if ((checks & layout.CHECK_LANE) !== 0 && reader.lane >= lanes) reader.fail();
-  if ((checks & layout.CHECK_LANES) !== 0) {
+  if ((checks & CHECK_LANE) !== 0 && reader.lane >= lanes) reader.fail();
+  if ((checks & CHECK_LANES) !== 0) {
     for (let k: i32 = 0; k < 16; k++) if (load8(reader.literal + k) >= lanes) reader.fail();
   }
   return is64;
@@ -541,6 +556,9 @@ function emitSimple(row: i32, result: i32): void {
       storage.emitTableSize();
       return;
     case op.KIND_NOP:
+      return;
+    case op.KIND_PAUSE:
+      machine.pause();
       return;
   }
   if (load8(row + layout.ROW_KIND) >= op.KIND_VECTOR) emitVector(row, operation);

@@ -105,6 +105,8 @@ export const RESULT_SIZE: i32 = 24;
 export const H_JOURNAL_END: i32 = HEADER + 140;
 /** Offset in the image at which the code of bodies in the journal must end. */
 export const H_CODE_LIMIT: i32 = HEADER + 144;
+/** Address of a byte per opcode row: its price in fuel plus 1, 0 for ROW_PRICE. 0 if all have ROW_PRICE. */
+export const H_PRICES: i32 = HEADER + 148;
 
 /**
  * A body of more bytes is left to the driver, as is every body once the journal is full: the driver looks at the limits
@@ -236,10 +238,7 @@ export const ROW_FEATURE: i32 = 7;
 export const ROW_WIDTH: i32 = 8;
 /** Bits of the values that have the address type: operands from the top on (bits 0 to 2), and the result (8). */
 export const ROW_ADDRESSES: i32 = 9;
-/**
- * Immediates to check: the memory of a memarg (1), of an index (2), a table index (4), a lane (8), 16 lanes (16), the
- * alignment of an atomic access (32).
- */
+/** Immediates to check: the bits CHECK_ of constants.ts. */
 export const ROW_CHECKS: i32 = 10;
 export const ROW_LANES: i32 = 11;
 /** The steps that read the immediates: up to six of 5 bits each. */
@@ -260,9 +259,3 @@ export const FLAG_MAKES_NAN32: i32 = 4;
 export const FLAG_MAKES_NAN64: i32 = 8;
 
 export const SPECIAL: i32 = 255;
-export const CHECK_MEMARG: i32 = 1;
-export const CHECK_MEMORY: i32 = 2;
-export const CHECK_TABLE: i32 = 4;
-export const CHECK_LANE: i32 = 8;
-export const CHECK_LANES: i32 = 16;
-export const CHECK_ATOMIC: i32 = 32;

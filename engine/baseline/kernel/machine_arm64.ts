@@ -17,6 +17,8 @@ import { emit32 } from "./code.ts";
 import { queuePoll, queueTrap } from "./fragments.ts";
 import * as cond from "./conditions.ts";
 import {
+  CANONICAL_F32,
+  CANONICAL_F64_HIGH,
   CONTEXT_MEMORIES,
   CONTEXT_METERED,
   CONTEXT_OVERFLOW,
@@ -43,13 +45,25 @@ import {
   TRAP_UNALIGNED_ATOMIC,
 } from "./constants.ts";
 import * as enc from "./encoding_arm64.ts";
-import { rrc, rri, rrr, rrra, X17, ZERO } from "./encoding_arm64.ts";
+import {
+  FIELD26,
+  HALF_WORD,
+  IMM12_MASK,
+  IMM24_END,
+  rrc,
+  rri,
+  rrr,
+  rrra,
+  SHIFTED_12,
+  X17,
+  ZERO,
+} from "./encoding_arm64.ts";
 import * as a64 from "./instructions_arm64.ts";
 import { H_MODE, MODE_EXPLICIT_BOUNDS, MODE_FUEL, MODE_STACK_FENCE } from "./layout.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
 import { end, pos } from "./reader.ts";
-import { bankOf, F32, F64, I32, V128 } from "./types.ts";
+import { bankOf, F32, F64, I32, I64, V128 } from "./types.ts";
 
 export * from "./vectors_arm64.ts";
 export { linkOf, patchBranch, setLink } from "./encoding_arm64.ts";
@@ -67,6 +81,7 @@ const X29: i32 = 29;
 const LINK: i32 = 30;
 const SP: i32 = 31;
 const V31: i32 = 63;
+const MAX_I32: i32 = 0x7fffffff;
 
 /** The register of a function record at a call through it. */
 export const RECORD_REGISTER: i32 = X15;
@@ -74,16 +89,19 @@ export const RECORD_REGISTER: i32 = X15;
 export const SCRATCH: i32 = X16;
 export const NO_REGISTER: i32 = -1;
 /** The type whose loads and stores move 64 bits. */
-export const WIDE: i32 = 0x7e;
+export const WIDE: i32 = I64;
 
 /** The scratch register of `bank`. */
 export function scratchOf(bank: i32): i32 {
   return bank === 0 ? X16 : V31;
 }
 
+/** Eight registers, as a mask. */
+const EIGHT: i32 = (1 << 8) - 1;
+
 /** Registers of operands, as a mask: x0-x7 x15, or v0-v7 v16-v23. */
 export function temporaries(bank: i32): i32 {
-  return bank === 0 ? 0x80ff : 0xff00ff;
+  return bank === 0 ? EIGHT | (1 << X15) : EIGHT | (EIGHT << 16);
 }
 
 /** The register for the k-th pinned local of `bank`, or NO_REGISTER: x8-x14 x19-x23, or v8-v15. */
@@ -497,7 +515,7 @@ export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
 // Branches within the body. The address of a branch's word identifies it.
 
 /** Maximum size in bytes of a body whose code is certain to fit the reach of conditional branches and literal loads. */
-const NEAR_BODY: i32 = 0x4000;
+const NEAR_BODY: i32 = 1 << 14;
 export let isFar: boolean = false;
 
 function branchOn(condition: i32): i32 {
@@ -657,6 +675,12 @@ function compareWith(double: i32, a: i32, single: i32, high: i32, low: i32): voi
   compareFloats(double, a, V31);
 }
 
+/** −1 as a float and a double, and −2^31 − 1 as a double. */
+const MINUS_ONE_F32: i32 = -0x40800000;
+const MINUS_ONE_F64_HIGH: i32 = -0x40100000;
+const BELOW_I32_HIGH: i32 = -0x3e200000;
+const BELOW_I32_LOW: i32 = 0x200000;
+
 /** d = float a truncated to an integer; traps if a is a NaN or the result is out of range. Changes x16. */
 export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, position: i32): void {
   compareFloats(double, a, a);
@@ -666,14 +690,13 @@ export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, 
   compareWith(double, a, (127 + bits) << 23, (1023 + bits) << 20, 0);
   trapIf(cond.FGE, TRAP_INTEGER_OVERFLOW, position);
   if (isSigned === 0) {
-    compareWith(double, a, -0x40800000, -0x40100000, 0);
+    compareWith(double, a, MINUS_ONE_F32, MINUS_ONE_F64_HIGH, 0);
     trapIf(cond.NOT_FGT, TRAP_INTEGER_OVERFLOW, position);
   } else if (wide === 0 && double === 1) {
-    // −2^31 − 1 is a double.
-    compareWith(1, a, 0, -0x3e200000, 0x200000);
+    compareWith(1, a, 0, BELOW_I32_HIGH, BELOW_I32_LOW);
     trapIf(cond.NOT_FGT, TRAP_INTEGER_OVERFLOW, position);
   } else {
-    const sign: i32 = -0x7fffffff - 1;
+    const sign: i32 = 1 << 31;
     compareWith(double, a, sign | ((127 + bits) << 23), sign | ((1023 + bits) << 20), 0);
     trapIf(cond.NOT_FGE, TRAP_INTEGER_OVERFLOW, position);
   }
@@ -689,7 +712,7 @@ export function trapIf(condition: i32, trap: i32, position: i32): void {
 
 /** d = a + (low, high); a is not x17 */
 function addWide(d: i32, a: i32, low: i32, high: i32): void {
-  if (high === 0 && low >= 0 && low < 0x1000000) {
+  if (high === 0 && low >= 0 && low < IMM24_END) {
     enc.addConstant(d, a, low);
     return;
   }
@@ -702,7 +725,7 @@ function addWide(d: i32, a: i32, low: i32, high: i32): void {
  * follows; traps if the sum of 64-bit addresses exceeds 2^64.
  */
 export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
-  const isSmall = high === 0 && low >= 0 && low <= 0x7fffffff - width;
+  const isSmall = high === 0 && low >= 0 && low <= MAX_I32 - width;
   if (isSmall && !is64) {
     addWide(X16, address, low + width, 0);
     return;
@@ -930,8 +953,8 @@ export function charge(): i32 {
 
 /** Writes the price of the charge at `at`. */
 export function patchPrice(at: i32, price: i32): void {
-  code.patch32(at, a64.MOVZ32 | X16 | ((price & 0xffff) << 5));
-  code.patch32(at + 4, a64.MOVK32 | (1 << 21) | X16 | (((price >> 16) & 0xffff) << 5));
+  code.patch32(at, a64.MOVZ32 | X16 | ((price & HALF_WORD) << 5));
+  code.patch32(at + 4, a64.MOVK32 | (1 << 21) | X16 | (((price >> 16) & HALF_WORD) << 5));
 }
 
 /** Subtracts the units in x16, with flags as for charge. */
@@ -979,7 +1002,7 @@ function takeFuelBack(): void {
 export function canonicalize(double: i32, d: i32): void {
   compareFloats(double, d, d);
   const isNumber = shortBranch(cond.NO_OVERFLOW);
-  floatConstant(d, double === 1 ? 0 : 0x7fc00000, double === 1 ? 0x7ff80000 : 0, double);
+  floatConstant(d, double === 1 ? 0 : CANONICAL_F32, double === 1 ? CANONICAL_F64_HIGH : 0, double);
   bindShort(isNumber);
 }
 
@@ -1065,6 +1088,11 @@ export function fence(): void {
   emit32(a64.DMB_ISH);
 }
 
+/** Tells the processor that the code spins. */
+export function pause(): void {
+  emit32(a64.YIELD);
+}
+
 // Tail calls.
 
 /** Jumps to defined function `index`. */
@@ -1130,8 +1158,8 @@ function takeReturnAddress(): void {
 function patchSum(at: i32, op: i32, d: i32, n: i32, bytes: i32): void {
   const high = bytes >> 12;
   const fields = (d & 31) | (op | 0);
-  code.patch32(at, high === 0 ? a64.NOP : fields | ((n & 31) << 5) | ((high | 0x1000) << 10));
-  code.patch32(at + 4, fields | ((high === 0 ? n & 31 : d & 31) << 5) | ((bytes & 0xfff) << 10));
+  code.patch32(at, high === 0 ? a64.NOP : fields | ((n & 31) << 5) | ((high | SHIFTED_12) << 10));
+  code.patch32(at + 4, fields | ((high === 0 ? n & 31 : d & 31) << 5) | ((bytes & IMM12_MASK) << 10));
 }
 
 const PAGE: i32 = 4096;
@@ -1193,7 +1221,7 @@ export function returnToCaller(): void {
 export function link(address: i32, distance: i32): boolean {
   const REACH: i32 = 1 << 27;
   if (distance < -REACH || distance >= REACH) return false;
-  code.patch32(address, (code.wordAt(address) & (0x3f << 26)) | ((distance >> 2) & 0x3ffffff));
+  code.patch32(address, (code.wordAt(address) & ~FIELD26) | ((distance >> 2) & FIELD26));
   return true;
 }
 
@@ -1303,7 +1331,7 @@ export function poll(position: i32): void {
     emit32(a64.B | 2);
     pollDistance();
     // adr x16, the previous word
-    emit32(a64.ADR | X16 | (0x7ffff << 5));
+    emit32(a64.ADR | X16 | (((1 << 19) - 1) << 5));
   } else {
     emit32(a64.ADR | X16);
     queuePoll(code.at - 4);

@@ -11,6 +11,8 @@ import * as code from "./code.ts";
 import { emit32, emit8 } from "./code.ts";
 import * as cond from "./conditions.ts";
 import {
+  CANONICAL_F32,
+  CANONICAL_F64_HIGH,
   CONTEXT_MEMORIES,
   CONTEXT_METERED,
   CONTEXT_OVERFLOW,
@@ -47,7 +49,26 @@ import {
   TRAP_STACK_EXHAUSTED,
   TRAP_UNALIGNED_ATOMIC,
 } from "./constants.ts";
-import { mi, NO_INDEX, ri, rip, rm, rmx, rr, rrByte, vexShift } from "./encoding_x64.ts";
+import {
+  inOpcode,
+  m,
+  mi,
+  NO_INDEX,
+  OPERAND_16,
+  plain,
+  r,
+  rb,
+  ri,
+  riLong,
+  rip,
+  rm,
+  rmLong,
+  rmx,
+  rr,
+  rrByte,
+  vexShift,
+} from "./encoding_x64.ts";
+import * as x64 from "./instructions_x64.ts";
 import {
   CPU_BMI1,
   CPU_BMI2,
@@ -63,7 +84,7 @@ import {
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
 import { queueTrap } from "./fragments.ts";
-import { bankOf, F32, F64, I32, isWide, V128 } from "./types.ts";
+import { bankOf, F32, F64, I32, I64, isWide, V128 } from "./types.ts";
 
 export * from "./vectors_x64.ts";
 
@@ -72,12 +93,15 @@ const RCX: i32 = 1;
 const RDX: i32 = 2;
 const RBX: i32 = 3;
 const RSP: i32 = 4;
+const RSI: i32 = 6;
+const RDI: i32 = 7;
 const R10: i32 = 10;
 const R11: i32 = 11;
 const R13: i32 = 13;
 const R14: i32 = 14;
 const R15: i32 = 15;
 const XMM15: i32 = 47;
+const MAX_I32: i32 = 0x7fffffff;
 
 /** The register of a function record at a call through it. */
 export const RECORD_REGISTER: i32 = R10;
@@ -85,16 +109,18 @@ export const RECORD_REGISTER: i32 = R10;
 export const SCRATCH: i32 = R11;
 export const NO_REGISTER: i32 = -1;
 /** The type whose loads and stores move 64 bits. */
-export const WIDE: i32 = 0x7e;
+export const WIDE: i32 = I64;
 
 /** The scratch register of `bank`. */
 export function scratchOf(bank: i32): i32 {
   return bank === 0 ? R11 : XMM15;
 }
 
+const GENERAL_TEMPORARIES: i32 = (1 << RAX) | (1 << RCX) | (1 << RDX) | (1 << RSI) | (1 << RDI) | (1 << R10);
+
 /** Registers of operands, as a mask: rax rcx rdx rsi rdi r10, or xmm0-7. */
 export function temporaries(bank: i32): i32 {
-  return bank === 0 ? 0x4c7 : 0xff;
+  return bank === 0 ? GENERAL_TEMPORARIES : (1 << 8) - 1;
 }
 
 /** The register for the k-th pinned local of `bank`, or NO_REGISTER. */
@@ -177,18 +203,20 @@ export function fitsImmediate(low: i32, high: i32, wide: i32): boolean {
 
 export function move(wide: i32, d: i32, s: i32): void {
   if (d === s) return;
-  if (d < 32) rr(0x8b, wide, d, s);
-  else rr(0x0f28, 0, d, s);
+  if (d < 32) rr(x64.MOV_L, wide, d, s);
+  else rr(x64.MOVAPS, 0, d, s);
 }
 
 function loadOpcode(type: i32): i32 {
-  if (type === F32) return 0xf30f10;
-  if (type === F64) return 0xf20f10;
-  return type === V128 ? 0x0f10 : 0x8b;
+  if (type === F32) return x64.MOVSS_L;
+  if (type === F64) return x64.MOVSD_L;
+  return type === V128 ? x64.MOVUPS_L : x64.MOV_L;
 }
 
 function storeOpcode(type: i32): i32 {
-  return bankOf(type) === 1 ? loadOpcode(type) + 1 : 0x89;
+  if (type === F32) return x64.MOVSS_S;
+  if (type === F64) return x64.MOVSD_S;
+  return type === V128 ? x64.MOVUPS_S : x64.MOV_S;
 }
 
 function generalWide(type: i32): i32 {
@@ -223,21 +251,18 @@ export function storeContext(type: i32, s: i32, offset: i32): void {
 
 /** d = address of `offset` in the VM context. */
 export function contextAddress(d: i32, offset: i32): void {
-  rm(0x8d, 1, d, R15, offset);
+  rm(x64.LEA, 1, d, R15, offset);
 }
 
 /** d = constant, in a general register. */
 export function constant(d: i32, low: i32, high: i32, wide: i32): void {
   if (wide === 0 || high === 0) {
-    if (d >= 8) emit8(0x41);
-    emit8(0xb8 | (d & 7));
+    inOpcode(x64.MOV32_I, 0, d);
     emit32(low);
   } else if (high === low >> 31) {
-    rr(0xc7, 1, 0, d);
-    emit32(low);
+    riLong(x64.MOV_SI, 1, d, low);
   } else {
-    emit8(d >= 8 ? 0x49 : 0x48);
-    emit8(0xb8 | (d & 7));
+    inOpcode(x64.MOVABS, 1, d);
     emit32(low);
     emit32(high);
   }
@@ -246,24 +271,24 @@ export function constant(d: i32, low: i32, high: i32, wide: i32): void {
 /** d = the float with these bits. */
 export function floatConstant(d: i32, low: i32, high: i32, double: i32): void {
   if (low === 0 && high === 0) {
-    rr(0x0f57, 0, d, d);
+    rr(x64.XORPS, 0, d, d);
     return;
   }
   constant(R11, low, high, double);
-  rr(0x660f6e, double, d, R11);
+  rr(x64.MOVD_X, double, d, R11);
 }
 
 export function zeroVector(d: i32): void {
-  rr(0x0f57, 0, d, d);
+  rr(x64.XORPS, 0, d, d);
 }
 
 /** home = constant of a general type or float. */
 export function storeConstant(wide: i32, low: i32, high: i32, home: i32): void {
   const short = wide === 0 || high === low >> 31;
-  rm(0xc7, short ? wide : 0, 0, RSP, home);
+  m(x64.MOV_SI, short ? wide : 0, RSP, home);
   emit32(low);
   if (short) return;
-  rm(0xc7, 0, 0, RSP, home + 4);
+  m(x64.MOV_SI, 0, RSP, home + 4);
   emit32(high);
 }
 
@@ -276,7 +301,7 @@ export function moveHome(type: i32, to: i32, from: i32): void {
 
 /** The type whose general-register loads move all bits of `type`. */
 function wideTypeOf(type: i32): i32 {
-  return type === I32 || type === F32 ? I32 : 0x7e;
+  return type === I32 || type === F32 ? I32 : WIDE;
 }
 
 // Integers.
@@ -284,42 +309,42 @@ function wideTypeOf(type: i32): i32 {
 function aluOpcode(operation: i32): i32 {
   switch (operation) {
     case op.ADD:
-      return 0x03;
+      return x64.ADD_R;
     case op.SUB:
-      return 0x2b;
+      return x64.SUB_R;
     case op.AND:
-      return 0x23;
+      return x64.AND_R;
     case op.OR:
-      return 0x0b;
+      return x64.OR_R;
     case op.XOR:
-      return 0x33;
+      return x64.XOR_R;
   }
-  return 0x0faf;
+  return x64.IMUL_R;
 }
 
-function aluExtension(operation: i32): i32 {
+function aluImmediate(operation: i32): i32 {
   switch (operation) {
     case op.ADD:
-      return 0;
+      return x64.ADD_I;
     case op.SUB:
-      return 5;
+      return x64.SUB_I;
     case op.AND:
-      return 4;
+      return x64.AND_I;
     case op.OR:
-      return 1;
+      return x64.OR_I;
   }
-  return 6;
+  return x64.XOR_I;
 }
 
 /** d = a op b */
 export function binary(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
   if (operation === op.ADD && d !== a && d !== b) {
-    rmx(0x8d, wide, d, a, b, 0, 0, 0);
+    rmx(x64.LEA, wide, d, a, b, 0, 0, 0);
   } else if (d === b && d !== a) {
     if (operation === op.SUB) {
       move(wide, R11, b);
       move(wide, d, a);
-      rr(0x2b, wide, d, R11);
+      rr(x64.SUB_R, wide, d, R11);
     } else rr(aluOpcode(operation), wide, d, a);
   } else {
     move(wide, d, a);
@@ -332,10 +357,10 @@ export function binaryImmediate(operation: i32, wide: i32, d: i32, a: i32, immed
   if (operation === op.MUL) {
     multiplyImmediate(wide, d, a, immediate);
   } else if (d !== a && (operation === op.ADD || (operation === op.SUB && immediate !== -2147483648))) {
-    rm(0x8d, wide, d, a, operation === op.ADD ? immediate : -immediate);
+    rm(x64.LEA, wide, d, a, operation === op.ADD ? immediate : -immediate);
   } else {
     move(wide, d, a);
-    ri(aluExtension(operation), wide, d, immediate);
+    ri(aluImmediate(operation), wide, d, immediate);
   }
 }
 
@@ -345,7 +370,7 @@ function multiplyImmediate(wide: i32, d: i32, a: i32, immediate: i32): void {
     return;
   }
   const short = immediate >= -128 && immediate < 128;
-  rr(short ? 0x6b : 0x69, wide, d, a);
+  rr(short ? x64.IMUL_B : x64.IMUL_I, wide, d, a);
   if (short) emit8(immediate);
   else emit32(immediate);
 }
@@ -356,42 +381,43 @@ export function binaryHome(operation: i32, wide: i32, d: i32, a: i32, home: i32)
   rm(aluOpcode(operation), wide, d, RSP, home);
 }
 
-function shiftExtension(operation: i32): i32 {
+/** The form that shifts by an immediate. */
+function shiftOpcode(operation: i32): i32 {
   switch (operation) {
     case op.SHL:
-      return 4;
+      return x64.SHL_I;
     case op.SHR_S:
-      return 7;
+      return x64.SAR_I;
     case op.SHR_U:
-      return 5;
+      return x64.SHR_I;
     case op.ROTL:
-      return 0;
+      return x64.ROL_I;
   }
-  return 1;
+  return x64.ROR_I;
 }
 
 /** d = a shifted by `count`, which is below the width */
 export function shiftImmediate(operation: i32, wide: i32, d: i32, a: i32, count: i32): void {
   move(wide, d, a);
   if (count === 0) return;
-  rr(0xc1, wide, shiftExtension(operation), d);
-  emit8(count);
+  rb(shiftOpcode(operation), wide, d, count);
 }
 
 /** d = a shifted by b, modulo the width */
 export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
   if (operation <= op.SHR_U && (load32(H_CPU) & CPU_BMI2) !== 0) {
-    vexShift(operation === op.SHL ? 1 : operation === op.SHR_S ? 2 : 3, 0xf7, wide, d, a, b);
+    vexShift(operation === op.SHL ? x64.SHLX : operation === op.SHR_S ? x64.SARX : x64.SHRX, wide, d, a, b);
     return;
   }
-  const extension = shiftExtension(operation);
+  // All shifts by cl differ from those by an immediate alike.
+  const byCl = shiftOpcode(operation) ^ x64.SHL_I ^ x64.SHL_CL;
   if (b === RCX && d !== RCX) {
     move(wide, d, a);
-    rr(0xd3, wide, extension, d);
+    r(byCl, wide, d);
   } else if (d === RCX) {
     move(wide, R11, a);
     move(0, RCX, b);
-    rr(0xd3, wide, extension, R11);
+    r(byCl, wide, R11);
     move(wide, RCX, R11);
   } else {
     // b may be d, so the count is moved first.
@@ -404,7 +430,7 @@ export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
       move(wide, d, source);
       move(0, RCX, b);
     }
-    rr(0xd3, wide, extension, d);
+    r(byCl, wide, d);
     move(1, RCX, R11);
   }
 }
@@ -415,35 +441,34 @@ export function shift(operation: i32, wide: i32, d: i32, a: i32, b: i32): void {
  */
 export function divide(operation: i32, wide: i32, a: i32, b: i32, position: i32): i32 {
   move(wide, R11, b);
-  rr(0x85, wide, R11, R11);
+  rr(x64.TEST_M, wide, R11, R11);
   trapIf(cond.EQ, TRAP_INTEGER_DIVIDE_BY_ZERO, position);
   move(wide, RAX, a);
   if (operation === op.DIV_U || operation === op.REM_U) {
-    rr(0x33, 0, RDX, RDX);
-    rr(0xf7, wide, 6, R11);
+    rr(x64.XOR_R, 0, RDX, RDX);
+    r(x64.DIV, wide, R11);
     return operation === op.DIV_U ? RAX : RDX;
   }
-  ri(7, wide, R11, -1);
+  ri(x64.CMP_I, wide, R11, -1);
   const divideAt = shortBranch(cond.NE);
   if (operation === op.DIV_S) {
     // Only the smallest integer overflows when 1 is subtracted; −1 divides all others by negation.
-    ri(7, wide, RAX, 1);
+    ri(x64.CMP_I, wide, RAX, 1);
     trapIf(cond.OVERFLOW, TRAP_INTEGER_OVERFLOW, position);
-    rr(0xf7, wide, 3, RAX);
-  } else rr(0x33, 0, RDX, RDX);
+    r(x64.NEG, wide, RAX);
+  } else rr(x64.XOR_R, 0, RDX, RDX);
   const done = shortJump();
   bindShort(divideAt);
-  if (wide !== 0) emit8(0x48);
-  emit8(0x99);
-  rr(0xf7, wide, 7, R11);
+  plain(x64.CDQ, wide);
+  r(x64.IDIV, wide, R11);
   bindShort(done);
   return operation === op.DIV_S ? RAX : RDX;
 }
 
 /** The 128-bit sum or difference: (low, high) = (low, high) op (b, c) */
 export function wideSum(operation: i32, low: i32, high: i32, b: i32, c: i32): void {
-  rr(operation === op.ADD ? 0x03 : 0x2b, 1, low, b);
-  rr(operation === op.ADD ? 0x13 : 0x1b, 1, high, c);
+  rr(operation === op.ADD ? x64.ADD_R : x64.SUB_R, 1, low, b);
+  rr(operation === op.ADD ? x64.ADC64_R : x64.SBB_R, 1, high, c);
 }
 
 /** The registers of the two halves of wideProduct, which are those of a division. */
@@ -454,7 +479,7 @@ export const PRODUCT_HIGH: i32 = RDX;
 export function wideProduct(isSigned: i32, a: i32, b: i32): void {
   move(1, R11, b);
   move(1, RAX, a);
-  rr(0xf7, 1, isSigned !== 0 ? 5 : 4, R11);
+  r(isSigned !== 0 ? x64.IMULH : x64.MUL, 1, R11);
 }
 
 /** d = op a */
@@ -462,28 +487,28 @@ export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
   const cpu = load32(H_CPU);
   switch (operation) {
     case op.CLZ:
-      if ((cpu & CPU_LZCNT) !== 0) rr(0xf30fbd, wide, d, a);
-      else scan(0x0fbd, wide, d, a, wide === 0 ? 63 : 127, wide === 0 ? 31 : 63);
+      if ((cpu & CPU_LZCNT) !== 0) rr(x64.LZCNT, wide, d, a);
+      else scan(x64.BSR, wide, d, a, wide === 0 ? 63 : 127, wide === 0 ? 31 : 63);
       break;
     case op.CTZ:
-      if ((cpu & CPU_BMI1) !== 0) rr(0xf30fbc, wide, d, a);
-      else scan(0x0fbc, wide, d, a, wide === 0 ? 32 : 64, 0);
+      if ((cpu & CPU_BMI1) !== 0) rr(x64.TZCNT, wide, d, a);
+      else scan(x64.BSF, wide, d, a, wide === 0 ? 32 : 64, 0);
       break;
     case op.POPCNT:
-      if ((cpu & CPU_POPCNT) !== 0) rr(0xf30fb8, wide, d, a);
+      if ((cpu & CPU_POPCNT) !== 0) rr(x64.POPCNT, wide, d, a);
       else population(wide, d, a);
       break;
     case op.EXTEND8:
-      rrByte(0x0fbe, wide, d, a);
+      rrByte(x64.MOVSX_8, wide, d, a);
       break;
     case op.EXTEND16:
-      rr(0x0fbf, wide, d, a);
+      rr(x64.MOVSX_16, wide, d, a);
       break;
     case op.EXTEND32:
-      rr(0x63, 1, d, a);
+      rr(x64.MOVSXD, 1, d, a);
       break;
     case op.WRAP:
-      rr(0x8b, 0, d, a);
+      rr(x64.MOV_L, 0, d, a);
       break;
     case op.EXTEND_U:
       move(0, d, a);
@@ -491,142 +516,144 @@ export function unary(operation: i32, wide: i32, d: i32, a: i32): void {
   }
 }
 
+/** Masks of every second bit, pair of bits, and group of four; a one in every byte. */
+const EVEN_BITS: i32 = 0x55555555;
+const EVEN_PAIRS: i32 = 0x33333333;
+const LOW_NIBBLES: i32 = 0x0f0f0f0f;
+const EVERY_BYTE: i32 = 0x01010101;
+
 /** d = the number of ones in a, by sums of neighbouring groups of bits */
 function population(wide: i32, d: i32, a: i32): void {
   // A third register holds the masks; xmm15 keeps its value.
   const mask = d !== RAX && a !== RAX ? RAX : d !== RCX && a !== RCX ? RCX : RDX;
-  rr(0x660f6e, 1, XMM15, mask);
+  rr(x64.MOVD_X, 1, XMM15, mask);
   move(wide, R11, a);
   move(wide, d, a);
-  rr(0xd1, wide, 5, R11);
-  maskBits(wide, mask, 0x55555555, R11);
-  rr(0x2b, wide, d, R11);
+  r(x64.SHR_1, wide, R11);
+  maskBits(wide, mask, EVEN_BITS, R11);
+  rr(x64.SUB_R, wide, d, R11);
   move(wide, R11, d);
-  rr(0xc1, wide, 5, R11);
-  emit8(2);
-  maskBits(wide, mask, 0x33333333, R11);
-  rr(0x23, wide, d, mask);
-  rr(0x03, wide, d, R11);
+  rb(x64.SHR_I, wide, R11, 2);
+  maskBits(wide, mask, EVEN_PAIRS, R11);
+  rr(x64.AND_R, wide, d, mask);
+  rr(x64.ADD_R, wide, d, R11);
   move(wide, R11, d);
-  rr(0xc1, wide, 5, R11);
-  emit8(4);
-  rr(0x03, wide, d, R11);
-  maskBits(wide, mask, 0x0f0f0f0f, d);
-  constant(mask, 0x01010101, 0x01010101, wide);
-  rr(0x0faf, wide, d, mask);
-  rr(0xc1, wide, 5, d);
-  emit8(wide === 1 ? 56 : 24);
-  rr(0x660f7e, 1, XMM15, mask);
+  rb(x64.SHR_I, wide, R11, 4);
+  rr(x64.ADD_R, wide, d, R11);
+  maskBits(wide, mask, LOW_NIBBLES, d);
+  constant(mask, EVERY_BYTE, EVERY_BYTE, wide);
+  rr(x64.IMUL_R, wide, d, mask);
+  rb(x64.SHR_I, wide, d, wide === 1 ? 56 : 24);
+  rr(x64.MOVD_R, 1, XMM15, mask);
 }
 
 /** d = d & word, which is repeated in both halves; changes `mask`, which holds it afterwards */
 function maskBits(wide: i32, mask: i32, word: i32, d: i32): void {
   constant(mask, word, word, wide);
-  rr(0x23, wide, d, mask);
+  rr(x64.AND_R, wide, d, mask);
 }
 
 /** d = (the index of the bit that BSF or BSR finds, or `none` if a is 0) xor `flip` */
 function scan(opcode: i32, wide: i32, d: i32, a: i32, none: i32, flip: i32): void {
   constant(R11, none, 0, 0);
   rr(opcode, wide, d, a);
-  rr(0x0f44, wide, d, R11);
-  if (flip !== 0) ri(6, wide, d, flip);
+  rr(x64.CMOV | x64.CC_E, wide, d, R11);
+  if (flip !== 0) ri(x64.XOR_I, wide, d, flip);
 }
 
 // Comparisons set the flags.
 
 export function compare(wide: i32, a: i32, b: i32): void {
-  rr(0x3b, wide, a, b);
+  rr(x64.CMP_R, wide, a, b);
 }
 
 export function compareImmediate(wide: i32, a: i32, immediate: i32): void {
-  if (immediate === 0) rr(0x85, wide, a, a);
-  else ri(7, wide, a, immediate);
+  if (immediate === 0) rr(x64.TEST_M, wide, a, a);
+  else ri(x64.CMP_I, wide, a, immediate);
 }
 
 export function compareHome(wide: i32, a: i32, home: i32): void {
-  rm(0x3b, wide, a, RSP, home);
+  rm(x64.CMP_R, wide, a, RSP, home);
 }
 
 /** Compares the bits of `a` that are in `mask` with 0. */
 export function compareBits(a: i32, mask: i32): void {
-  rr(0xf7, 0, 0, a);
-  emit32(mask);
+  riLong(x64.TEST_I, 0, a, mask);
 }
 
 export function compareFloats(double: i32, a: i32, b: i32): void {
-  rr(double === 1 ? 0x660f2e : 0x0f2e, 0, a, b);
+  rr(double === 1 ? x64.UCOMISD : x64.UCOMISS, 0, a, b);
 }
 
 /** The processor's encoding of a condition other than FEQ and FNE, which need two. */
 function hardware(condition: i32): i32 {
   switch (condition) {
     case cond.EQ:
-      return 4;
+      return x64.CC_E;
     case cond.NE:
-      return 5;
+      return x64.CC_NE;
     case cond.LT_S:
-      return 0xc;
+      return x64.CC_L;
     case cond.GE_S:
-      return 0xd;
+      return x64.CC_GE;
     case cond.LT_U:
     case cond.NOT_FGE:
-      return 2;
+      return x64.CC_B;
     case cond.GE_U:
     case cond.FGE:
-      return 3;
+      return x64.CC_AE;
     case cond.GT_S:
-      return 0xf;
+      return x64.CC_G;
     case cond.LE_S:
-      return 0xe;
+      return x64.CC_LE;
     case cond.GT_U:
     case cond.FGT:
-      return 7;
+      return x64.CC_A;
     case cond.LE_U:
     case cond.NOT_FGT:
-      return 6;
+      return x64.CC_BE;
     case cond.OVERFLOW:
-      return 0;
+      return x64.CC_O;
   }
-  return 1;
+  return x64.CC_NO;
 }
 
 /** d = 1 if the condition holds, else 0 */
 export function setCondition(condition: i32, d: i32): void {
   if (condition === cond.FEQ || condition === cond.FNE) {
     const isEqual = condition === cond.FEQ;
-    rrByte(isEqual ? 0x0f9b : 0x0f9a, 0, 0, R11);
-    rrByte(isEqual ? 0x0f94 : 0x0f95, 0, 0, d);
-    rrByte(isEqual ? 0x22 : 0x0a, 0, d, R11);
-  } else rrByte(0x0f90 | hardware(condition), 0, 0, d);
-  rrByte(0x0fb6, 0, d, d);
+    rrByte(x64.SETCC | (isEqual ? x64.CC_NP : x64.CC_P), 0, 0, R11);
+    rrByte(x64.SETCC | (isEqual ? x64.CC_E : x64.CC_NE), 0, 0, d);
+    rrByte(isEqual ? x64.AND8_R : x64.OR8_R, 0, d, R11);
+  } else rrByte(x64.SETCC | hardware(condition), 0, 0, d);
+  rrByte(x64.MOVZX_8, 0, d, d);
 }
 
 /** d = d if the condition holds, else s; general registers */
 export function moveUnless(condition: i32, wide: i32, d: i32, s: i32): void {
   if (condition === cond.FEQ) {
-    rr(0x0f45, wide, d, s);
-    rr(0x0f4a, wide, d, s);
+    rr(x64.CMOV | x64.CC_NE, wide, d, s);
+    rr(x64.CMOV | x64.CC_P, wide, d, s);
   } else if (condition === cond.FNE) {
     // FNE holds, and d stays, if the operands differ or are unordered: restore d from the scratch register if
     // unordered.
     move(wide, R11, d);
-    rr(0x0f44, wide, d, s);
-    rr(0x0f4a, wide, d, R11);
-  } else rr(0x0f40 | hardware(cond.opposite(condition)), wide, d, s);
+    rr(x64.CMOV | x64.CC_E, wide, d, s);
+    rr(x64.CMOV | x64.CC_P, wide, d, R11);
+  } else rr(x64.CMOV | hardware(cond.opposite(condition)), wide, d, s);
 }
 
 /** d = d if the condition holds, else s; vector registers */
 export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
   if (condition === cond.FEQ) {
-    const differs = shortBranchOn(0x75);
-    const keep = shortBranchOn(0x7b);
+    const differs = shortBranchOn(x64.CC_NE);
+    const keep = shortBranchOn(x64.CC_NP);
     bindShort(differs);
     move(1, d, s);
     bindShort(keep);
   } else if (condition === cond.FNE) {
-    const unordered = shortBranchOn(0x7a);
-    const differs = shortBranchOn(0x75);
+    const unordered = shortBranchOn(x64.CC_P);
+    const differs = shortBranchOn(x64.CC_NE);
     move(1, d, s);
     bindShort(unordered);
     bindShort(differs);
@@ -640,9 +667,9 @@ export function moveVectorUnless(condition: i32, d: i32, s: i32): void {
 // Branches within the body. A branch returns the address of its displacement; branches to one target form a linked
 // list.
 
-function branchTo(opcode: i32): i32 {
-  emit8(0x0f);
-  emit8(opcode);
+/** Jumps on a condition of the processor. */
+function branchOn(hardwareCondition: i32): i32 {
+  plain(x64.JCC32 | hardwareCondition, 0);
   emit32(0);
   return code.at - 4;
 }
@@ -652,7 +679,7 @@ export const JUMP_BYTES: i32 = 5;
 
 /** Jumps; returns the address of the displacement. */
 export function jump(): i32 {
-  emit8(0xe9);
+  emit8(x64.JMP32);
   emit32(0);
   return code.at - 4;
 }
@@ -676,7 +703,7 @@ export function linkOf(branch: i32): i32 {
  * displacement.
  */
 export function jumpIf(condition: i32): i32 {
-  return branchTo(0x80 | hardware(condition));
+  return branchOn(hardware(condition));
 }
 
 /** Returns whether a condition needs two branches. */
@@ -686,29 +713,29 @@ export function takesTwoBranches(condition: i32): boolean {
 
 /** Jumps if the floats compared last are unordered; returns the address of the displacement. */
 export function jumpIfUnordered(): i32 {
-  return branchTo(0x8a);
+  return branchOn(x64.CC_P);
 }
 
 /** Branches over at most 127 bytes of code; returns the argument of bindShort. */
 export function shortBranch(condition: i32): i32 {
-  emit8(0x70 | hardware(condition));
-  emit8(0);
-  return code.at;
+  return shortBranchOn(hardware(condition));
 }
 
-function shortBranchOn(opcode: i32): i32 {
-  emit8(opcode);
+function shortBranchOn(hardwareCondition: i32): i32 {
+  emit8(x64.JCC8 | hardwareCondition);
   emit8(0);
   return code.at;
 }
 
 /** The short branch that is taken if the floats compared last are unordered. */
 export function shortUnordered(): i32 {
-  return shortBranchOn(0x7a);
+  return shortBranchOn(x64.CC_P);
 }
 
 function shortJump(): i32 {
-  return shortBranchOn(0xeb);
+  emit8(x64.JMP8);
+  emit8(0);
+  return code.at;
 }
 
 /** Binds a short branch here. */
@@ -718,18 +745,27 @@ export function bindShort(branch: i32): void {
 
 /** Jumps to the `index`-th of the jumps (`jump`) that follow. Changes `index`'s register. */
 export function jumpAmong(index: i32): void {
-  rmx(0x8d, 1, index, index, index, 2, 0, 0);
-  rip(0x8d, 1, R11);
+  rmx(x64.LEA, 1, index, index, index, 2, 0, 0);
+  rip(x64.LEA, 1, R11);
   const base = code.at;
-  rr(0x03, 1, R11, index);
-  rr(0xff, 0, 4, R11);
+  rr(x64.ADD_R, 1, R11, index);
+  r(x64.JMP_M, 0, R11);
   code.patch32(base - 4, code.at - base);
 }
 
 // Floats.
 
-function scalar(double: i32, opcode: i32): i32 {
-  return (double === 1 ? 0xf20f00 : 0xf30f00) | opcode;
+/** The instruction of one of the four basic operations. */
+function scalarOpcode(operation: i32, double: i32): i32 {
+  switch (operation) {
+    case op.FADD:
+      return double === 1 ? x64.ADDSD : x64.ADDSS;
+    case op.FSUB:
+      return double === 1 ? x64.SUBSD : x64.SUBSS;
+    case op.FMUL:
+      return double === 1 ? x64.MULSD : x64.MULSS;
+  }
+  return double === 1 ? x64.DIVSD : x64.DIVSS;
 }
 
 /** opcode d, [the shared constant at `offset` (SHARED_…)] */
@@ -748,16 +784,13 @@ export function floatBinary(operation: i32, double: i32, d: i32, a: i32, b: i32)
       return;
     case op.FCOPYSIGN:
       move(1, XMM15, b);
-      withShared(0x0f54, XMM15, double === 1 ? SHARED_SIGN64 : SHARED_SIGN32);
+      withShared(x64.ANDPS, XMM15, double === 1 ? SHARED_SIGN64 : SHARED_SIGN32);
       move(1, d, a);
-      withShared(0x0f54, d, double === 1 ? SHARED_ABS64 : SHARED_ABS32);
-      rr(0x0f56, 0, d, XMM15);
+      withShared(x64.ANDPS, d, double === 1 ? SHARED_ABS64 : SHARED_ABS32);
+      rr(x64.ORPS, 0, d, XMM15);
       return;
   }
-  const opcode = scalar(
-    double,
-    operation === op.FADD ? 0x58 : operation === op.FSUB ? 0x5c : operation === op.FMUL ? 0x59 : 0x5e,
-  );
+  const opcode = scalarOpcode(operation, double);
   if (d === b && d !== a) {
     move(1, XMM15, b);
     move(1, d, a);
@@ -771,13 +804,7 @@ export function floatBinary(operation: i32, double: i32, d: i32, a: i32, b: i32)
 /** d = a op the float at `home`, for the four basic operations */
 export function floatBinaryHome(operation: i32, double: i32, d: i32, a: i32, home: i32): void {
   move(1, d, a);
-  rm(
-    scalar(double, operation === op.FADD ? 0x58 : operation === op.FSUB ? 0x5c : operation === op.FMUL ? 0x59 : 0x5e),
-    0,
-    d,
-    RSP,
-    home,
-  );
+  rm(scalarOpcode(operation, double), 0, d, RSP, home);
 }
 
 /**
@@ -787,15 +814,16 @@ export function floatBinaryHome(operation: i32, double: i32, d: i32, a: i32, hom
 function extremum(operation: i32, double: i32, a: i32, b: i32): void {
   move(1, XMM15, a);
   compareFloats(double, XMM15, b);
-  const unordered = shortBranchOn(0x7a);
+  const unordered = shortBranchOn(x64.CC_P);
   const equal = shortBranch(cond.EQ);
-  rr(scalar(double, operation === op.FMIN ? 0x5d : 0x5f), 0, XMM15, b);
+  if (operation === op.FMIN) rr(double === 1 ? x64.MINSD : x64.MINSS, 0, XMM15, b);
+  else rr(double === 1 ? x64.MAXSD : x64.MAXSS, 0, XMM15, b);
   const done = shortJump();
   bindShort(unordered);
-  rr(scalar(double, 0x58), 0, XMM15, b);
+  rr(double === 1 ? x64.ADDSD : x64.ADDSS, 0, XMM15, b);
   const done2 = shortJump();
   bindShort(equal);
-  rr(operation === op.FMIN ? 0x0f56 : 0x0f54, 0, XMM15, b);
+  rr(operation === op.FMIN ? x64.ORPS : x64.ANDPS, 0, XMM15, b);
   bindShort(done);
   bindShort(done2);
 }
@@ -805,35 +833,35 @@ export function floatUnary(operation: i32, double: i32, d: i32, a: i32): void {
   switch (operation) {
     case op.FABS:
       move(1, d, a);
-      withShared(0x0f54, d, double === 1 ? SHARED_ABS64 : SHARED_ABS32);
+      withShared(x64.ANDPS, d, double === 1 ? SHARED_ABS64 : SHARED_ABS32);
       break;
     case op.FNEG:
       move(1, d, a);
-      withShared(0x0f57, d, double === 1 ? SHARED_SIGN64 : SHARED_SIGN32);
+      withShared(x64.XORPS, d, double === 1 ? SHARED_SIGN64 : SHARED_SIGN32);
       break;
     case op.FSQRT:
-      rr(scalar(double, 0x51), 0, d, a);
+      rr(double === 1 ? x64.SQRTSD : x64.SQRTSS, 0, d, a);
       break;
     default:
-      rr(double === 1 ? 0x663a0b : 0x663a0a, 0, d, a);
+      rr(double === 1 ? x64.ROUNDSD : x64.ROUNDSS, 0, d, a);
       emit8(8 | (operation === op.FNEAREST ? 0 : operation === op.FFLOOR ? 1 : operation === op.FCEIL ? 2 : 3));
   }
 }
 
 /** d = a, a float of the other width. */
 export function convertFloat(toDouble: i32, d: i32, a: i32): void {
-  rr(toDouble === 1 ? 0xf30f5a : 0xf20f5a, 0, d, a);
+  rr(toDouble === 1 ? x64.CVTSS2SD : x64.CVTSD2SS, 0, d, a);
 }
 
 /** d = the bits of a, which is in the other bank. */
 export function reinterpret(wide: i32, d: i32, a: i32): void {
-  if (d < 32) rr(0x660f7e, wide, a, d);
-  else rr(0x660f6e, wide, d, a);
+  if (d < 32) rr(x64.MOVD_R, wide, a, d);
+  else rr(x64.MOVD_X, wide, d, a);
 }
 
 function fromInteger(double: i32, wide: i32, d: i32, a: i32): void {
-  rr(0x0f57, 0, d, d);
-  rr(scalar(double, 0x2a), wide, d, a);
+  rr(x64.XORPS, 0, d, d);
+  rr(double === 1 ? x64.CVTSI2SD : x64.CVTSI2SS, wide, d, a);
 }
 
 /** d = integer a as a float */
@@ -842,54 +870,57 @@ export function convertInteger(isSigned: i32, wide: i32, double: i32, d: i32, a:
     fromInteger(double, isSigned === 1 ? wide : 1, d, a);
     return;
   }
-  rr(0x85, 1, a, a);
-  const large = shortBranchOn(0x78);
+  rr(x64.TEST_M, 1, a, a);
+  const large = shortBranchOn(x64.CC_S);
   fromInteger(double, 1, d, a);
   const done = shortJump();
   // From 2^63 on: converts half of the value, rounded to odd, and doubles the result.
   bindShort(large);
   move(1, R11, a);
-  rr(0xd1, 1, 5, R11);
+  r(x64.SHR_1, 1, R11);
   const even = shortBranch(cond.GE_U);
-  ri(1, 1, R11, 1);
+  ri(x64.OR_I, 1, R11, 1);
   bindShort(even);
   fromInteger(double, 1, d, R11);
-  rr(scalar(double, 0x58), 0, d, d);
+  rr(double === 1 ? x64.ADDSD : x64.ADDSS, 0, d, d);
   bindShort(done);
 }
 
 function toInteger(double: i32, wide: i32, d: i32, a: i32): void {
-  rr(scalar(double, 0x2c), wide, d, a);
+  rr(double === 1 ? x64.CVTTSD2SI : x64.CVTTSS2SI, wide, d, a);
 }
 
 /** Compares a with the shared constant at `offset`. */
 function compareShared(double: i32, a: i32, offset: i32): void {
-  withShared(double === 1 ? 0x660f2e : 0x0f2e, a, offset);
+  withShared(double === 1 ? x64.UCOMISD : x64.UCOMISS, a, offset);
 }
 
 /** d = float a truncated to an integer; traps if a is a NaN or the result is out of range */
 export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, position: i32): void {
   toInteger(double, isSigned === 1 ? wide : 1, d, a);
-  if (isSigned === 1) ri(7, wide, d, 1);
+  if (isSigned === 1) ri(x64.CMP_I, wide, d, 1);
   else if (wide === 0) {
     move(1, R11, d);
-    rr(0xc1, 1, 5, R11);
-    emit8(32);
-  } else rr(0x85, 1, d, d);
-  const fits = isSigned === 1 ? shortBranch(cond.NO_OVERFLOW) : wide === 0 ? shortBranch(cond.EQ) : shortBranchOn(0x79);
+    rb(x64.SHR_I, 1, R11, 32);
+  } else rr(x64.TEST_M, 1, d, d);
+  const fits = isSigned === 1
+    ? shortBranch(cond.NO_OVERFLOW)
+    : wide === 0
+    ? shortBranch(cond.EQ)
+    : shortBranchOn(x64.CC_NS);
   compareFloats(double, a, a);
-  trapOn(0x8a, TRAP_INVALID_CONVERSION, position);
+  trapOn(x64.CC_P, TRAP_INVALID_CONVERSION, position);
   if (isSigned === 0) {
     if (wide === 0) {
-      rr(0x3b, 1, R11, R11);
+      rr(x64.CMP_R, 1, R11, R11);
       trapIf(cond.EQ, TRAP_INTEGER_OVERFLOW, position);
     } else {
       upperHalf(double, d, a);
-      trapOn(0x88, TRAP_INTEGER_OVERFLOW, position);
+      trapOn(x64.CC_S, TRAP_INTEGER_OVERFLOW, position);
       setTopBit(d);
     }
   } else {
-    // The hardware's result 0x80… is correct for values that truncate to the smallest integer.
+    // The hardware's result is correct for values that truncate to the smallest integer.
     const exact = wide === 0 && double === 1;
     compareShared(
       double,
@@ -907,36 +938,38 @@ export function truncate(isSigned: i32, wide: i32, double: i32, d: i32, a: i32, 
 /** d = (a − 2^63) as an integer; sets the flags by its sign */
 function upperHalf(double: i32, d: i32, a: i32): void {
   move(1, XMM15, a);
-  withShared(scalar(double, 0x5c), XMM15, double === 1 ? SHARED_F64_2P63 : SHARED_F32_2P63);
+  withShared(double === 1 ? x64.SUBSD : x64.SUBSS, XMM15, double === 1 ? SHARED_F64_2P63 : SHARED_F32_2P63);
   toInteger(double, 1, d, XMM15);
-  rr(0x85, 1, d, d);
+  rr(x64.TEST_M, 1, d, d);
 }
 
 function setTopBit(d: i32): void {
-  rr(0x0fba, 1, 5, d);
-  emit8(63);
+  rb(x64.BTS_I, 1, d, 63);
 }
 
 /** d = float a truncated to an integer, saturated to its range; 0 for NaN */
 export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32, a: i32): void {
   toInteger(double, isSigned === 1 ? wide : 1, d, a);
-  if (isSigned === 1) ri(7, wide, d, 1);
+  if (isSigned === 1) ri(x64.CMP_I, wide, d, 1);
   else if (wide === 0) {
     move(1, R11, d);
-    rr(0xc1, 1, 5, R11);
-    emit8(32);
-  } else rr(0x85, 1, d, d);
-  const fits = isSigned === 1 ? shortBranch(cond.NO_OVERFLOW) : wide === 0 ? shortBranch(cond.EQ) : shortBranchOn(0x79);
+    rb(x64.SHR_I, 1, R11, 32);
+  } else rr(x64.TEST_M, 1, d, d);
+  const fits = isSigned === 1
+    ? shortBranch(cond.NO_OVERFLOW)
+    : wide === 0
+    ? shortBranch(cond.EQ)
+    : shortBranchOn(x64.CC_NS);
   zeroVector(XMM15);
   compareFloats(double, a, XMM15);
   if (isSigned === 1) {
-    const zero = shortBranchOn(0x7a);
-    // Negative: the hardware's 0x80… is the bound.
+    const zero = shortBranchOn(x64.CC_P);
+    // Negative: the hardware's result, the smallest integer, is the bound.
     const negative = shortBranch(cond.LT_U);
-    constant(d, wide === 0 ? 0x7fffffff : -1, 0x7fffffff, wide);
+    constant(d, wide === 0 ? MAX_I32 : -1, MAX_I32, wide);
     const done = shortJump();
     bindShort(zero);
-    rr(0x33, 0, d, d);
+    rr(x64.XOR_R, 0, d, d);
     bindShort(done);
     bindShort(negative);
   } else {
@@ -944,21 +977,21 @@ export function truncateSaturating(isSigned: i32, wide: i32, double: i32, d: i32
     const zero = shortBranch(cond.LE_U);
     if (wide === 1) {
       upperHalf(double, d, a);
-      const largest = shortBranchOn(0x78);
+      const largest = shortBranchOn(x64.CC_S);
       setTopBit(d);
       const done = shortJump();
       bindShort(largest);
       constant(d, -1, -1, 1);
       const done2 = shortJump();
       bindShort(zero);
-      rr(0x33, 0, d, d);
+      rr(x64.XOR_R, 0, d, d);
       bindShort(done);
       bindShort(done2);
     } else {
       constant(d, -1, 0, 0);
       const done = shortJump();
       bindShort(zero);
-      rr(0x33, 0, d, d);
+      rr(x64.XOR_R, 0, d, d);
       bindShort(done);
     }
   }
@@ -970,9 +1003,9 @@ export function trapIf(condition: i32, trap: i32, position: i32): void {
   queueTrap(jumpIf(condition), trap, position);
 }
 
-/** Traps with `trap` if the branch with the second opcode byte `opcode` is taken. */
-function trapOn(opcode: i32, trap: i32, position: i32): void {
-  queueTrap(branchTo(opcode), trap, position);
+/** Traps with `trap` if the processor's condition holds. */
+function trapOn(hardwareCondition: i32, trap: i32, position: i32): void {
+  queueTrap(branchOn(hardwareCondition), trap, position);
 }
 
 // Memory 0, with its base in rbx and, with explicit bounds, its length in r14.
@@ -982,18 +1015,18 @@ function trapOn(opcode: i32, trap: i32, position: i32): void {
  * follows; traps if the sum of 64-bit addresses exceeds 2^64.
  */
 export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
-  const isSmall = high === 0 && low >= 0 && low <= 0x7fffffff - width;
+  const isSmall = high === 0 && low >= 0 && low <= MAX_I32 - width;
   if (isSmall && !is64) {
-    rm(0x8d, 1, R11, address, low + width);
+    rm(x64.LEA, 1, R11, address, low + width);
     return;
   }
   if (isSmall) constant(R11, low + width, 0, 0);
   else {
     constant(R11, low, high, 1);
-    ri(0, 1, R11, width);
+    ri(x64.ADD_I, 1, R11, width);
     if (is64 && high === -1) trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
   }
-  rr(0x03, 1, R11, address);
+  rr(x64.ADD_R, 1, R11, address);
   if (is64) trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
@@ -1002,19 +1035,19 @@ export function reachEnd(address: i32, low: i32, high: i32, width: i32, is64: bo
  * length that follows; traps if a sum of 64-bit addresses exceeds 2^64.
  */
 export function reachLast(d: i32, address: i32, low: i32, high: i32, width: i32, is64: boolean, position: i32): void {
-  if (!is64 && low >= 0) rm(0x8d, 1, d, address, low);
+  if (!is64 && low >= 0) rm(x64.LEA, 1, d, address, low);
   else if (low === 0 && high === 0) move(1, d, address);
   else {
     constant(R11, low, high, 1);
-    rr(0x03, 1, R11, address);
+    rr(x64.ADD_R, 1, R11, address);
     if (is64) trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
     move(1, d, R11);
   }
   if (is64) {
     constant(R11, width - 1, 0, 0);
-    rr(0x03, 1, R11, d);
+    rr(x64.ADD_R, 1, R11, d);
     trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
-  } else rm(0x8d, 1, R11, d, width - 1);
+  } else rm(x64.LEA, 1, R11, d, width - 1);
 }
 
 /**
@@ -1022,13 +1055,13 @@ export function reachLast(d: i32, address: i32, low: i32, high: i32, width: i32,
  * maskAddress changes register `d` alike, an index or an address, and r11.
  */
 export function maskIndex(index: i32, wide: i32): void {
-  rr(0x1b, wide, R11, R11);
-  rr(0x23, wide, R11, index);
+  rr(x64.SBB_R, wide, R11, R11);
+  rr(x64.AND_R, wide, R11, index);
 }
 
 export function maskAddress(d: i32): void {
-  rr(0x1b, 1, R11, R11);
-  rr(0x23, 1, d, R11);
+  rr(x64.SBB_R, 1, R11, R11);
+  rr(x64.AND_R, 1, d, R11);
 }
 
 /**
@@ -1036,11 +1069,11 @@ export function maskAddress(d: i32): void {
  * context.
  */
 export function compareLength(): void {
-  rr(0x3b, 1, R11, R14);
+  rr(x64.CMP_R, 1, R11, R14);
 }
 
 export function compareContextLength(offset: i32): void {
-  rm(0x3b, 1, R11, R15, offset);
+  rm(x64.CMP_R, 1, R11, R15, offset);
 }
 
 /**
@@ -1050,12 +1083,12 @@ export function compareContextLength(offset: i32): void {
  */
 export function refreshLength(length: i32, pointer: i32, isPinned: boolean, inside: i32): i32 {
   // rbx serves as a temporary: the base of memory 0 is reloaded from the context.
-  rm(0x8b, 1, RBX, R15, pointer);
-  rm(0x8b, 1, RBX, RBX, 0);
-  rm(0x89, 1, RBX, R15, length);
-  if (isPinned) rr(0x8b, 1, R14, RBX);
-  rr(0x3b, 1, R11, RBX);
-  rm(0x8b, 1, RBX, R15, CONTEXT_MEMORIES);
+  rm(x64.MOV_L, 1, RBX, R15, pointer);
+  rm(x64.MOV_L, 1, RBX, RBX, 0);
+  rm(x64.MOV_S, 1, RBX, R15, length);
+  if (isPinned) rr(x64.MOV_L, 1, R14, RBX);
+  rr(x64.CMP_R, 1, R11, RBX);
+  rm(x64.MOV_L, 1, RBX, R15, CONTEXT_MEMORIES);
   return jumpIf(inside);
 }
 
@@ -1063,18 +1096,17 @@ export function refreshLength(length: i32, pointer: i32, isPinned: boolean, insi
 export function checkRange(start: i32, count: i32, length: i32, is64: boolean, position: i32): void {
   if (is64) {
     move(1, R11, start);
-    rr(0x03, 1, R11, count);
+    rr(x64.ADD_R, 1, R11, count);
     trapIf(cond.LT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
-  } else rmx(0x8d, 1, R11, start, count, 0, 0, 0);
-  rr(0x3b, 1, R11, length);
+  } else rmx(x64.LEA, 1, R11, start, count, 0, 0, 0);
+  rr(x64.CMP_R, 1, R11, length);
   trapIf(cond.GT_U, TRAP_MEMORY_OUT_OF_BOUNDS, position);
 }
 
 /** Traps if (address + offset) & mask is not 0. */
 export function checkAlignment(address: i32, offset: i32, mask: i32, position: i32): void {
-  rm(0x8d, 0, R11, address, offset);
-  rr(0xf7, 0, 0, R11);
-  emit32(mask);
+  rm(x64.LEA, 0, R11, address, offset);
+  riLong(x64.TEST_I, 0, R11, mask);
   trapIf(cond.NE, TRAP_UNALIGNED_ATOMIC, position);
 }
 
@@ -1082,17 +1114,17 @@ export function checkAlignment(address: i32, offset: i32, mask: i32, position: i
 export function addOffset(d: i32, low: i32, high: i32): void {
   if (low === 0 && high === 0) return;
   constant(R11, low, high, 1);
-  rr(0x03, 1, d, R11);
+  rr(x64.ADD_R, 1, d, R11);
 }
 
 /** d = d + the 64 bits in the context at `offset` */
 export function addContext(d: i32, offset: i32): void {
-  rm(0x03, 1, d, R15, offset);
+  rm(x64.ADD_R, 1, d, R15, offset);
 }
 
 /** d = its low 32 bits */
 export function zeroExtend(d: i32): void {
-  rr(0x8b, 0, d, d);
+  rr(x64.MOV_L, 0, d, d);
 }
 
 /** The memory operand of the next access: base, index register or NO_INDEX, log2 of its scale, and displacement. */
@@ -1127,7 +1159,7 @@ export function prepareAccess(address: i32, low: i32, high: i32): void {
   accessOffset = low;
   if (high === 0 && low >= 0) return;
   constant(R11, low, high, 1);
-  rr(0x03, 1, R11, address);
+  rr(x64.ADD_R, 1, R11, address);
   accessIndex = R11;
   accessOffset = 0;
 }
@@ -1142,10 +1174,10 @@ export function prepareFarAccess(address: i32, low: i32, high: i32, base: i32): 
   accessIndex = address;
   accessScale = 0;
   accessOffset = isSmall ? low : 0;
-  if (isSmall) rm(0x8b, 1, R11, R15, base);
+  if (isSmall) rm(x64.MOV_L, 1, R11, R15, base);
   else {
     constant(R11, low, high, 1);
-    rm(0x03, 1, R11, R15, base);
+    rm(x64.ADD_R, 1, R11, R15, base);
   }
 }
 
@@ -1158,16 +1190,17 @@ export function loadAtomic(width: i32, type: i32, d: i32): void {
 
 /** d = 2^width bytes at the prepared operand, as `type` */
 export function loadMemory(width: i32, isSigned: i32, type: i32, d: i32): void {
-  let opcode: i32 = 0x8b;
+  let opcode: i32 = x64.MOV_L;
   let wide: i32 = 0;
   if (bankOf(type) === 1) opcode = loadOpcode(type);
   else if (width === 3) wide = 1;
   else if (width === 2) {
     wide = isSigned !== 0 && type !== I32 ? 1 : 0;
-    if (wide === 1) opcode = 0x63;
+    if (wide === 1) opcode = x64.MOVSXD;
   } else {
     wide = isSigned !== 0 && type !== I32 ? 1 : 0;
-    opcode = (width === 0 ? 0x0fb6 : 0x0fb7) + (isSigned !== 0 ? 8 : 0);
+    if (isSigned !== 0) opcode = width === 0 ? x64.MOVSX_8 : x64.MOVSX_16;
+    else opcode = width === 0 ? x64.MOVZX_8 : x64.MOVZX_16;
   }
   rmx(opcode, wide, d, accessBase, accessIndex, accessScale, accessOffset, 0);
 }
@@ -1175,17 +1208,11 @@ export function loadMemory(width: i32, isSigned: i32, type: i32, d: i32): void {
 /** Stores the lowest 2^width bytes of s, of `type`, to the prepared operand. */
 export function storeMemory(width: i32, type: i32, s: i32): void {
   if (bankOf(type) === 1) rmx(storeOpcode(type), 0, s, accessBase, accessIndex, accessScale, accessOffset, 0);
-  else if (width === 0) rmx(0x88, 0, s, accessBase, accessIndex, accessScale, accessOffset, 1);
-  else {rmx(
-      width === 1 ? 0x660089 : 0x89,
-      width === 3 ? 1 : 0,
-      s,
-      accessBase,
-      accessIndex,
-      accessScale,
-      accessOffset,
-      0,
-    );}
+  else if (width === 0) rmx(x64.MOV8_S, 0, s, accessBase, accessIndex, accessScale, accessOffset, 1);
+  else {
+    const opcode = width === 1 ? x64.MOV16_S : x64.MOV_S;
+    rmx(opcode, width === 3 ? 1 : 0, s, accessBase, accessIndex, accessScale, accessOffset, 0);
+  }
 }
 
 /** Prepares a constant for storeMemoryConstant: nothing to do, since the storing instruction contains it. */
@@ -1193,7 +1220,7 @@ export function takeConstant(_width: i32, _value: i32): void {}
 
 /** Stores a constant of 2^width bytes to the prepared operand; one of 8 bytes is sign-extended. */
 export function storeMemoryConstant(width: i32, value: i32): void {
-  const opcode = width === 0 ? 0xc6 : width === 1 ? 0x6600c7 : 0xc7;
+  const opcode = width === 0 ? x64.MOV8_SI : width === 1 ? x64.MOV16_SI : x64.MOV_SI;
   rmx(opcode, width === 3 ? 1 : 0, 0, accessBase, accessIndex, accessScale, accessOffset, 0);
   emit8(value);
   if (width >= 1) emit8(value >> 8);
@@ -1209,10 +1236,7 @@ export function storeMemoryConstant(width: i32, value: i32): void {
  * with the price, signed.
  */
 export function charge(): i32 {
-  emit8(0x49);
-  emit8(0x81);
-  emit8(0xed);
-  emit32(0);
+  riLong(x64.SUB_I, 1, R13, 0);
   return code.at - 4;
 }
 
@@ -1223,13 +1247,13 @@ export function patchPrice(at: i32, price: i32): void {
 
 /** Subtracts the units in the scratch register, with flags as for charge. */
 export function chargeScratch(): void {
-  rr(0x2b, 1, R13, R11);
+  rr(x64.SUB_R, 1, R13, R11);
 }
 
 /** Refunds a charge: `price` units, or −1 for the units in the scratch register. */
 export function giveFuelBack(price: i32): void {
-  if (price < 0) rr(0x03, 1, R13, R11);
-  else ri(0, 1, R13, price);
+  if (price < 0) rr(x64.ADD_R, 1, R13, R11);
+  else ri(x64.ADD_I, 1, R13, price);
 }
 
 function hasFuel(): boolean {
@@ -1241,8 +1265,8 @@ function hasFuel(): boolean {
  * register for a callee that may be metered.
  */
 function handFuelOver(): void {
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(hasFuel() ? 0x89 : 0x8b, 1, R13, R11, THREAD_FUEL);
+  rm(x64.MOV_L, 1, R11, R15, CONTEXT_THREAD);
+  rm(hasFuel() ? x64.MOV_S : x64.MOV_L, 1, R13, R11, THREAD_FUEL);
 }
 
 /**
@@ -1250,10 +1274,10 @@ function handFuelOver(): void {
  * other in the thread state. Moves it if this code keeps it in the other place.
  */
 function takeFuelBack(): void {
-  mi(7, 0, R15, CONTEXT_METERED, 0);
+  mi(x64.CMP_I, 0, R15, CONTEXT_METERED, 0);
   const done = shortBranch(hasFuel() ? cond.NE : cond.EQ);
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(hasFuel() ? 0x8b : 0x89, 1, R13, R11, THREAD_FUEL);
+  rm(x64.MOV_L, 1, R11, R15, CONTEXT_THREAD);
+  rm(hasFuel() ? x64.MOV_L : x64.MOV_S, 1, R13, R11, THREAD_FUEL);
   bindShort(done);
 }
 
@@ -1262,20 +1286,20 @@ function takeFuelBack(): void {
 /** d = d, or the positive canonical NaN if it is a NaN */
 export function canonicalize(double: i32, d: i32): void {
   compareFloats(double, d, d);
-  const isNumber = shortBranchOn(0x7b);
-  floatConstant(d, double === 1 ? 0 : 0x7fc00000, double === 1 ? 0x7ff80000 : 0, double);
+  const isNumber = shortBranchOn(x64.CC_NP);
+  floatConstant(d, double === 1 ? 0 : CANONICAL_F32, double === 1 ? CANONICAL_F64_HIGH : 0, double);
   bindShort(isNumber);
 }
 
 /** d = 32 bits of the thread state at `offset`; storeThread stores them */
 export function loadThread(d: i32, offset: i32): void {
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(0x8b, 0, d, R11, offset);
+  rm(x64.MOV_L, 1, R11, R15, CONTEXT_THREAD);
+  rm(x64.MOV_L, 0, d, R11, offset);
 }
 
 export function storeThread(s: i32, offset: i32): void {
-  rm(0x8b, 1, R11, R15, CONTEXT_THREAD);
-  rm(0x89, 0, s, R11, offset);
+  rm(x64.MOV_L, 1, R11, R15, CONTEXT_THREAD);
+  rm(x64.MOV_S, 0, s, R11, offset);
 }
 
 // Atomic operations on the prepared operand.
@@ -1288,19 +1312,19 @@ export const EXCHANGE_REGISTER: i32 = RAX;
  * LOCK prefix
  */
 function onMemory(opcode: i32, width: i32, s: i32, locked: boolean): void {
-  if (locked) emit8(0xf0);
-  const sized = width === 0 ? opcode : width === 1 ? 0x660000 | (opcode + 1) : opcode + 1;
+  if (locked) emit8(x64.LOCK);
+  const sized = width === 0 ? opcode : width === 1 ? OPERAND_16 | (opcode + 1) : opcode + 1;
   rmx(sized, width === 3 ? 1 : 0, s, accessBase, accessIndex, 0, accessOffset, width === 0 ? 1 : 0);
 }
 
 /** Exchanges `s` with the prepared operand. */
 export function exchangeMemory(width: i32, s: i32): void {
-  onMemory(0x86, width, s, false);
+  onMemory(x64.XCHG8, width, s, false);
 }
 
 /** Adds `s` to the prepared operand; s = the previous value */
 export function addMemory(width: i32, s: i32): void {
-  onMemory(0x0fc0, width, s, true);
+  onMemory(x64.XADD8_M, width, s, true);
 }
 
 /**
@@ -1308,7 +1332,7 @@ export function addMemory(width: i32, s: i32): void {
  * register.
  */
 export function compareExchange(width: i32, s: i32): void {
-  onMemory(0x0fb0, width, s, true);
+  onMemory(x64.CMPXCHG8_M, width, s, true);
 }
 
 /**
@@ -1321,7 +1345,7 @@ export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32)
   move(1, temporary, RAX);
   rr(aluOpcode(operation), width === 3 ? 1 : 0, temporary, s);
   compareExchange(width, temporary);
-  emit8(0x75);
+  emit8(x64.JCC8 | x64.CC_NE);
   emit8(again - (code.at + 1));
 }
 
@@ -1330,31 +1354,36 @@ export function modifyMemory(operation: i32, width: i32, s: i32, temporary: i32)
  * exchange register, whose upper half may be set.
  */
 export function zeroExtendWidth(width: i32, d: i32): void {
-  if (width === 0) rrByte(0x0fb6, 0, d, d);
-  else if (width === 1) rr(0x0fb7, 0, d, d);
-  else if (width === 2) rr(0x8b, 0, d, d);
+  if (width === 0) rrByte(x64.MOVZX_8, 0, d, d);
+  else if (width === 1) rr(x64.MOVZX_16, 0, d, d);
+  else if (width === 2) rr(x64.MOV_L, 0, d, d);
 }
 
 export function negate(wide: i32, d: i32): void {
-  rr(0xf7, wide, 3, d);
+  r(x64.NEG, wide, d);
 }
 
 /** Orders all accesses before and after: a locked instruction that does not change its operand. */
 export function fence(): void {
-  emit8(0xf0);
-  mi(1, 0, RSP, 0, 0);
+  emit8(x64.LOCK);
+  mi(x64.OR_I, 0, RSP, 0, 0);
+}
+
+/** Tells the processor that the code spins. */
+export function pause(): void {
+  plain(x64.PAUSE, 0);
 }
 
 // Tail calls.
 
 /** Jumps to defined function `index`. */
 export function jumpToFunction(index: i32): void {
-  relative(0xe9, RELOC_FUNCTION, index);
+  relative(x64.JMP32, RELOC_FUNCTION, index);
 }
 
 /** Jumps to the code of the record in the record register, which runs in the current context. */
 export function jumpToRecord(): void {
-  rm(0xff, 0, 4, R10, RECORD_CODE);
+  m(x64.JMP_M, 0, R10, RECORD_CODE);
 }
 
 /**
@@ -1364,13 +1393,13 @@ export function jumpToRecord(): void {
  */
 export function jumpToCrossRecord(): void {
   handFuelOver();
-  rm(0x8b, 1, R11, R15, CONTEXT_TAIL_RETURN);
-  rm(0x3b, 1, R11, RSP, 0);
+  rm(x64.MOV_L, 1, R11, R15, CONTEXT_TAIL_RETURN);
+  rm(x64.CMP_R, 1, R11, RSP, 0);
   const there = shortBranch(cond.EQ);
   push(R15);
   push(R11);
   bindShort(there);
-  rm(0x8b, 1, R15, R10, RECORD_CONTEXT);
+  rm(x64.MOV_L, 1, R15, R10, RECORD_CONTEXT);
   reloadMemory(true);
   jumpToRecord();
 }
@@ -1391,20 +1420,13 @@ export function prologue(): void {
   stackCheckAt = 0;
   if ((load32(H_MODE) & MODE_STACK_FENCE) !== 0) {
     // lea r11, [rsp − frame]; cmp r11, [context + limit]; jbe
-    emit8(0x4c);
-    emit8(0x8d);
-    emit8(0x9c);
-    emit8(0x24);
-    emit32(0);
+    rmLong(x64.LEA, 1, R11, RSP);
     stackCheckAt = code.at - 4;
-    rm(0x3b, 1, R11, R15, CONTEXT_STACK_LIMIT);
+    rm(x64.CMP_R, 1, R11, R15, CONTEXT_STACK_LIMIT);
     stackBranchAt = jumpIf(cond.LE_U);
   }
   // sub rsp, frame
-  emit8(0x48);
-  emit8(0x81);
-  emit8(0xec);
-  emit32(0);
+  riLong(x64.SUB_I, 1, RSP, 0);
   frameSizeAt = code.at - 4;
   prologueEnd = code.at;
 }
@@ -1426,13 +1448,13 @@ export function finishFrame(frame: i32, isLeaf: boolean): i32 {
   } else if (frame >= PAGE) {
     // Touch every page in descending order, so that the guard page faults before any address beyond it is reached.
     const start = frameSizeAt - 3;
-    code.patchByte(start, 0xe9);
+    code.patchByte(start, x64.JMP32);
     patchBranch(start + 1, code.at);
     for (let page: i32 = PAGE; page <= frame; page += PAGE) {
       code.reserveCode(64);
-      rm(0x85, 0, 0, RSP, -page);
+      rm(x64.TEST_M, 0, 0, RSP, -page);
     }
-    ri(5, 1, RSP, frame);
+    ri(x64.SUB_I, 1, RSP, frame);
     patchBranch(jump(), prologueEnd);
   }
   return stackCheckAt !== 0 ? stackCheckAt - 4 : frameSizeAt - 3;
@@ -1440,10 +1462,7 @@ export function finishFrame(frame: i32, isLeaf: boolean): i32 {
 
 /** Releases the frame, whose size is filled in later; returns the address of that word. */
 export function dropFrame(): i32 {
-  emit8(0x48);
-  emit8(0x81);
-  emit8(0xc4);
-  emit32(0);
+  riLong(x64.ADD_I, 1, RSP, 0);
   return code.at - 4;
 }
 
@@ -1453,7 +1472,7 @@ export function patchFrame(at: i32, frame: i32): void {
 }
 
 export function returnToCaller(): void {
-  emit8(0xc3);
+  emit8(x64.RET);
 }
 
 /**
@@ -1473,16 +1492,16 @@ function relative(opcode: i32, kind: i32, target: i32): void {
 
 /** Calls the stub of trap code `trap`. */
 export function callTrap(trap: i32): void {
-  relative(0xe8, RELOC_STUB, STUB_TRAP + trap);
+  relative(x64.CALL32, RELOC_STUB, STUB_TRAP + trap);
 }
 
 /** Calls defined function `index`. */
 export function callFunction(index: i32): void {
-  relative(0xe8, RELOC_FUNCTION, index);
+  relative(x64.CALL32, RELOC_FUNCTION, index);
 }
 
 export function callNative(builtin: i32): void {
-  relative(0xe8, RELOC_STUB, STUB_BUILTIN + builtin);
+  relative(x64.CALL32, RELOC_STUB, STUB_BUILTIN + builtin);
 }
 
 /**
@@ -1490,25 +1509,25 @@ export function callNative(builtin: i32): void {
  * The routine returns to the next instruction.
  */
 export function callParking(builtin: i32): void {
-  rip(0x8d, 1, R11);
+  rip(x64.LEA, 1, R11);
   const link = code.at;
   push(R11);
-  relative(0xe9, RELOC_STUB, STUB_BUILTIN + builtin);
+  relative(x64.JMP32, RELOC_STUB, STUB_BUILTIN + builtin);
   code.patch32(link - 4, code.at - link);
 }
 
 /** Jumps like callParking to the code of the record in the record register. */
 export function callHostRecord(): void {
-  rip(0x8d, 1, R11);
+  rip(x64.LEA, 1, R11);
   const link = code.at;
   push(R11);
-  rm(0xff, 0, 4, R10, RECORD_CODE);
+  m(x64.JMP_M, 0, R10, RECORD_CODE);
   code.patch32(link - 4, code.at - link);
 }
 
 /** Calls the code of the record in the record register, which runs in the current context. */
 export function callOwnRecord(): void {
-  rm(0xff, 0, 2, R10, RECORD_CODE);
+  m(x64.CALL_M, 0, R10, RECORD_CODE);
 }
 
 /**
@@ -1516,32 +1535,30 @@ export function callOwnRecord(): void {
  * null record.
  */
 export function compareRecordContext(): void {
-  rm(0x3b, 1, R15, R10, RECORD_CONTEXT);
+  rm(x64.CMP_R, 1, R15, R10, RECORD_CONTEXT);
 }
 
 function push(register: i32): void {
-  if (register >= 8) emit8(0x41);
-  emit8(0x50 | (register & 7));
+  inOpcode(x64.PUSH, 0, register);
 }
 
 function pop(register: i32): void {
-  if (register >= 8) emit8(0x41);
-  emit8(0x58 | (register & 7));
+  inOpcode(x64.POP, 0, register);
 }
 
 /** Reloads the base of memory 0 from the context, and with `length` its length. */
 function reloadMemory(length: boolean): void {
-  rm(0x8b, 1, RBX, R15, CONTEXT_MEMORIES);
-  if (length) rm(0x8b, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
+  rm(x64.MOV_L, 1, RBX, R15, CONTEXT_MEMORIES);
+  if (length) rm(x64.MOV_L, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
 }
 
 /** Calls the record in the record register in its context. The current context is saved above the return address. */
 export function callCrossRecord(): void {
   handFuelOver();
   push(R15);
-  rm(0x8b, 1, R15, R10, RECORD_CONTEXT);
+  rm(x64.MOV_L, 1, R15, R10, RECORD_CONTEXT);
   reloadMemory(true);
-  rm(0xff, 0, 2, R10, RECORD_CODE);
+  m(x64.CALL_M, 0, R10, RECORD_CODE);
 }
 
 /** Bytes that callCrossRecord pushes, the return address excluded. */
@@ -1564,18 +1581,18 @@ export function restoreContext(): void {
  * other registers are preserved.
  */
 export function callAllocate(): void {
-  relative(0xe8, RELOC_STUB, STUB_ALLOCATE);
+  relative(x64.CALL32, RELOC_STUB, STUB_ALLOCATE);
 }
 
 /** d = the address of the overflow buffer */
 export function overflowBuffer(d: i32): void {
-  loadContext(0x7e, d, CONTEXT_OVERFLOW);
+  loadContext(WIDE, d, CONTEXT_OVERFLOW);
 }
 
 /** Reads the poll page. */
 export function poll(position: i32): void {
   faultSite(TRAP_INTERRUPTED, position);
-  rip(0x8b, 0, R11);
+  rip(x64.MOV_L, 0, R11);
   code.relocation(RELOC_POLL_PAGE, 0);
 }
 
@@ -1584,34 +1601,32 @@ export function pollDistance(): void {}
 
 /** Reloads the length of memory 0 after a poll, at which the memory may have grown. */
 export function afterPoll(): void {
-  if ((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0) rm(0x8b, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
+  if ((load32(H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0) rm(x64.MOV_L, 1, R14, R15, CONTEXT_MEMORIES + MEMORY_LENGTH_FIELD);
 }
 
 /** Compares a general register with memory at base + offset. */
 export function compareMemory(wide: i32, a: i32, base: i32, offset: i32): void {
-  rm(0x3b, wide, a, base, offset);
+  rm(x64.CMP_R, wide, a, base, offset);
 }
 
 /** Compares a register with the 32 or 64 bits at `offset` in the context. */
 export function compareContext(wide: i32, a: i32, offset: i32): void {
-  rm(0x3b, wide, a, R15, offset);
+  rm(x64.CMP_R, wide, a, R15, offset);
 }
 
 /** d = 8 bytes at base + 8 × index */
 export function loadElement(d: i32, base: i32, index: i32): void {
-  rmx(0x8b, 1, d, base, index, 3, 0, 0);
+  rmx(x64.MOV_L, 1, d, base, index, 3, 0, 0);
 }
 
 export function storeElement(s: i32, base: i32, index: i32): void {
-  rmx(0x89, 1, s, base, index, 3, 0, 0);
+  rmx(x64.MOV_S, 1, s, base, index, 3, 0, 0);
 }
 
 /** Zeroes `count` homes from `home` on; changes rax, rcx and rdi. */
 export function zeroHomes(home: i32, count: i32): void {
-  rm(0x8d, 1, 7, RSP, home);
+  rm(x64.LEA, 1, RDI, RSP, home);
   constant(RCX, count, 0, 0);
-  rr(0x33, 0, RAX, RAX);
-  emit8(0xf3);
-  emit8(0x48);
-  emit8(0xab);
+  rr(x64.XOR_R, 0, RAX, RAX);
+  plain(x64.REP_STOSQ, 1);
 }

@@ -79,10 +79,17 @@ function closeRegion(): void {
   price = 0;
 }
 
+/** The price of the instruction of `row`. */
+function priceOf(row: i32): i32 {
+  const prices = load32(layout.H_PRICES);
+  const given = prices === 0 ? 0 : load8(prices + ((row - layout.OPCODE_ROWS) / layout.OPCODE_ROW | 0));
+  return given === 0 ? load8(row + layout.ROW_PRICE) : given - 1;
+}
+
 /** Adds the price of the instruction of `row`, before it is compiled or, if unreachable, skipped. */
 export function meter(row: i32): void {
   const flags = load8(row + layout.ROW_FLAGS);
-  addPrice(load8(row + layout.ROW_PRICE));
+  addPrice(priceOf(row));
   const shift = load8(row + layout.ROW_BULK_SHIFT);
   if (shift !== 0 && frames.live) chargeBulk(shift);
   if ((flags & (layout.FLAG_ENDS_REGION | layout.FLAG_REGION_ENDS_BEFORE)) !== 0) closeRegion();

@@ -118,6 +118,7 @@ export const KIND_EXTERN_CONVERT: i32 = 108;
 export const KIND_REF_I31: i32 = 109;
 export const KIND_I31_GET: i32 = 110;
 export const KIND_REF_EQ: i32 = 111;
+export const KIND_PAUSE: i32 = 112;
 
 // Operations of two integers.
 export const ADD: i32 = 0;

@@ -3,32 +3,36 @@
  * instruction's row and immediates in module variables, which the next instruction overwrites. A failure is recorded
  * (`fail`) and reading continues with zeros; the compiler's loop checks `status` after every instruction.
  *
- * The rules are those of wasm/code_reader.ts and base/bytes.ts; tests compare both on mutated modules.
+ * The rules are those of wasm/body_reader.ts; tests compare both on mutated modules.
  */
+import {
+  HAS_ORDERING,
+  RMW_ACQUIRE_RELEASE,
+  STEP_ATOMIC_ARGUMENT,
+  STEP_BITS32,
+  STEP_BITS64,
+  STEP_BLOCK_TYPE,
+  STEP_BYTES16,
+  STEP_CAST_TYPES,
+  STEP_CATCHES,
+  STEP_CONST32,
+  STEP_CONST64,
+  STEP_HEAP_TYPE,
+  STEP_INDEX,
+  STEP_INDEX2,
+  STEP_LABELS,
+  STEP_LANE,
+  STEP_MEMARG,
+  STEP_NEEDS_DATA_COUNT,
+  STEP_ORDERING,
+  STEP_REF_NULL_TYPE,
+  STEP_REF_TYPE,
+  STEP_RMW_ARGUMENT,
+  STEP_VAL_TYPES,
+} from "./constants.ts";
 import { H_DATA_COUNT_MISSING, OPCODE_PAGE_BYTES, OPCODES, ROW_PLAN, STATUS_DONE, STATUS_INVALID } from "./layout.ts";
 import { type i32, load32, load8, loadAny32 } from "./memory.ts";
 import { BOTTOM, F64, FIRST_HEAP_BYTE, I32, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
-
-/** Steps of a plan (wasm/code_reader.ts). */
-const STEP_INDEX: i32 = 1;
-const STEP_INDEX2: i32 = 2;
-const STEP_MEMARG: i32 = 3;
-const STEP_CONST32: i32 = 4;
-const STEP_BLOCK_TYPE: i32 = 5;
-const STEP_LABELS: i32 = 6;
-const STEP_CONST64: i32 = 7;
-const STEP_BITS32: i32 = 8;
-const STEP_BITS64: i32 = 9;
-const STEP_BYTES16: i32 = 10;
-const STEP_LANE: i32 = 11;
-const STEP_VAL_TYPES: i32 = 12;
-const STEP_HEAP_TYPE: i32 = 13;
-const STEP_REF_TYPE: i32 = 14;
-const STEP_REF_NULL_TYPE: i32 = 15;
-const STEP_CAST_TYPES: i32 = 16;
-const STEP_CATCHES: i32 = 17;
-const STEP_ORDERING: i32 = 18;
-const STEP_NEEDS_DATA_COUNT: i32 = 19;
 
 /** The address of the next byte, the address of the body's end, and the offset in the module minus the address. */
 export let pos: i32 = 0;
@@ -46,6 +50,8 @@ export let low: i32 = 0;
 export let high: i32 = 0;
 export let align: i32 = 0;
 export let memory: i32 = 0;
+/** Atomic accesses and atomic.fence: −1 absent, 0 sequentially consistent, 1 acquire-release. */
+export let ordering: i32 = -1;
 /** Block type: −1 none, ≥ 0 a type index, −2 the type in `blockValue`. */
 export let blockTypeIndex: i32 = -1;
 export let blockValue: i32 = 0;
@@ -292,6 +298,23 @@ function readMemarg(): void {
   read64(0);
 }
 
+/** A memory argument in which `acquireRelease` is the byte of that ordering. */
+function readAtomicArgument(acquireRelease: i32): void {
+  const flags = readU32();
+  if (flags < 0 || flags >= 0x80) fail();
+  align = flags & 0x3f & ~HAS_ORDERING;
+  memory = (flags & 0x40) !== 0 ? readU32() : 0;
+  ordering = -1;
+  if ((flags & HAS_ORDERING) !== 0) readOrdering(acquireRelease);
+  read64(0);
+}
+
+function readOrdering(acquireRelease: i32): void {
+  const byte = readByte();
+  if (byte !== 0 && byte !== acquireRelease) fail();
+  ordering = byte === 0 ? 0 : 1;
+}
+
 /** The number of entries of a list whose entries take at least a byte each; fails if it exceeds the bytes left. */
 function readCount(): i32 {
   const count = readU32();
@@ -387,7 +410,13 @@ function readStep(step: i32): void {
       readCatches();
       break;
     case STEP_ORDERING:
-      if (readByte() !== 0) fail();
+      readOrdering(1);
+      break;
+    case STEP_ATOMIC_ARGUMENT:
+      readAtomicArgument(1);
+      break;
+    case STEP_RMW_ARGUMENT:
+      readAtomicArgument(RMW_ACQUIRE_RELEASE);
       break;
     case STEP_NEEDS_DATA_COUNT:
       if (load32(H_DATA_COUNT_MISSING) !== 0) fail();

@@ -7,6 +7,7 @@ import * as code from "./code.ts";
 import { emit32 } from "./code.ts";
 import { queueVector } from "./fragments.ts";
 import * as cond from "./conditions.ts";
+import { CANONICAL_F32, CANONICAL_F64_HIGH } from "./constants.ts";
 import { bits, rri, rrr, rrra } from "./encoding_arm64.ts";
 import * as a64 from "./instructions_arm64.ts";
 import { compareImmediate, constant, isFar, move, onOperand, setCondition } from "./machine_arm64.ts";
@@ -16,6 +17,9 @@ import * as op from "./operations.ts";
 const X16: i32 = 16;
 const X17: i32 = 17;
 const V31: i32 = 63;
+/** Ascending single bits in two lanes of 16 bits, and in four bytes. */
+const BITS_0_1: i32 = 0x20001;
+const BITS_0_TO_3: i32 = 0x08040201;
 
 /** The size field for the lanes of an integer shape. */
 function size(shape: i32): i32 {
@@ -378,8 +382,8 @@ export function vectorTernary(operation: i32, shape: i32, d: i32, x: i32, y: i32
 /** d = d with NaNs replaced by the positive canonical NaN; changes x16 */
 export function canonicalizeLanes(shape: i32, d: i32, t: i32): void {
   rrr(a64.FCMEQ_4S | precision(shape), t, d, d);
-  if (shape === op.F64X2) constant(X16, 0, 0x7ff80000, 1);
-  else constant(X16, 0x7fc00000, 0x7fc00000, 1);
+  if (shape === op.F64X2) constant(X16, 0, CANONICAL_F64_HIGH, 1);
+  else constant(X16, CANONICAL_F32, CANONICAL_F32, 1);
   duplicateWide(V31);
   rrr(a64.BSL_16B, t, d, V31);
   move(1, d, t);
@@ -423,8 +427,8 @@ function bitmask(shape: i32, d: i32, x: i32, t: i32): void {
   // Select a distinct bit in every negative lane, and add the lanes.
   unary(a64.CMLT0_16B | size(shape), V31, x);
   if (shape === op.I32X4) vectorConstant(t, 1, 2, 4, 8);
-  else if (shape === op.I16X8) vectorConstant(t, 0x20001, 0x80004, 0x200010, 0x800040);
-  else vectorConstant(t, 0x08040201, -0x7fbfdff0, 0x08040201, -0x7fbfdff0);
+  else if (shape === op.I16X8) vectorConstant(t, BITS_0_1, BITS_0_1 << 2, BITS_0_1 << 4, BITS_0_1 << 6);
+  else vectorConstant(t, BITS_0_TO_3, BITS_0_TO_3 << 4, BITS_0_TO_3, BITS_0_TO_3 << 4);
   rrr(a64.AND_16B, V31, V31, t);
   if (shape === op.I8X16) {
     rrr(a64.EXT_16B | (8 << 11), t, V31, V31);

@@ -5,36 +5,46 @@
  */
 import { at, emit8 } from "./code.ts";
 import { queueVector } from "./fragments.ts";
-import { rip, rmx, rr, rrByte } from "./encoding_x64.ts";
+import { rb, rip, rmx, rr, rrByte } from "./encoding_x64.ts";
+import * as x64 from "./instructions_x64.ts";
 import { constant, move, withShared } from "./machine_x64.ts";
 import { accessBase, accessIndex, accessOffset } from "./machine_x64.ts";
 import { H_MODE, MODE_OWN_NANS } from "./layout.ts";
 import { type i32, load32 } from "./memory.ts";
 import * as op from "./operations.ts";
-import { SHARED_ABS32, SHARED_ABS64, SHARED_SIGN32, SHARED_SIGN64 } from "./constants.ts";
+import {
+  CANONICAL_F32,
+  CANONICAL_F64_HIGH,
+  SHARED_ABS32,
+  SHARED_ABS64,
+  SHARED_SIGN32,
+  SHARED_SIGN64,
+} from "./constants.ts";
 
 const R11: i32 = 11;
 const XMM15: i32 = 47;
 
-// Opcodes (encoding_x64.ts).
-const PXOR: i32 = 0x660fef;
-const PAND: i32 = 0x660fdb;
-const POR: i32 = 0x660feb;
-const PANDN: i32 = 0x660fdf;
-const PADDQ: i32 = 0x660fd4;
-const PSUBQ: i32 = 0x660ffb;
-const PMULUDQ: i32 = 0x660ff4;
-const PMULDQ: i32 = 0x663828;
-const PSHUFB: i32 = 0x663800;
-const PSHUFD: i32 = 0x660f70;
-const PTEST: i32 = 0x663817;
-const PACKSSWB: i32 = 0x660f63;
-const PACKUSWB: i32 = 0x660f67;
-const PCMPEQD: i32 = 0x660f76;
-const PMADDWD: i32 = 0x660ff5;
-const PADDD: i32 = 0x660ffe;
-const CVTTPS2DQ: i32 = 0xf30f5b;
-const CVTDQ2PS: i32 = 0x0f5b;
+/** Immediates of PSHUFD and SHUFPS: the lower or upper half twice, the odd words twice, and the even words of two. */
+const LOW_HALVES: i32 = 0x44;
+const HIGH_HALVES: i32 = 0xee;
+const ODD_WORDS: i32 = 0xf5;
+const EVEN_WORDS: i32 = 0x88;
+
+/** A sum with this has the highest bit set, in bytes, if an index is above 15. */
+const SWIZZLE_BIAS: i32 = 0x70707070;
+/** Numbers of ones in the numbers of four bits, one a byte. */
+const ONES_OF_0_TO_3: i32 = 0x02010100;
+const ONES_OF_4_TO_7: i32 = 0x03020201;
+const ONES_OF_12_TO_15: i32 = 0x04030302;
+const LOW_NIBBLES: i32 = 0x0f0f0f0f;
+const EVERY_BYTE: i32 = 0x01010101;
+const EVERY_HALF_WORD: i32 = 0x00010001;
+/** Halves of doubles: 2^52, 2^31 − 1 and 2^32 − 1. */
+const TWO_52_HIGH: i32 = 0x43300000;
+const MAX_I32_HIGH: i32 = 0x41dfffff;
+const MAX_I32_LOW: i32 = -4194304;
+const MAX_U32_HIGH: i32 = 0x41efffff;
+const MAX_U32_LOW: i32 = -2097152;
 
 /** Selects one of four opcodes by integer shape. */
 function byWidth(shape: i32, b: i32, w: i32, d: i32, q: i32): i32 {
@@ -43,62 +53,62 @@ function byWidth(shape: i32, b: i32, w: i32, d: i32, q: i32): i32 {
   return shape === op.I32X4 ? d : q;
 }
 
-/** The packed form of the float opcode with last byte `opcode`. */
-function packed(shape: i32, opcode: i32): i32 {
-  return (shape === op.F64X2 ? 0x660f00 : 0x0f00) | opcode;
+/** Selects one of two opcodes by float shape. */
+function byPrecision(shape: i32, single: i32, double: i32): i32 {
+  return shape === op.F64X2 ? double : single;
 }
 
 /** The opcode of a binary operation that is a single instruction, or 0. */
 function directOpcode(operation: i32, shape: i32): i32 {
   switch (operation) {
     case op.V_AND:
-      return PAND;
+      return x64.PAND;
     case op.V_OR:
-      return POR;
+      return x64.POR;
     case op.V_XOR:
-      return PXOR;
+      return x64.PXOR;
     case op.V_ADD:
-      return byWidth(shape, 0x660ffc, 0x660ffd, PADDD, PADDQ);
+      return byWidth(shape, x64.PADDB, x64.PADDW, x64.PADDD, x64.PADDQ);
     case op.V_SUB:
-      return byWidth(shape, 0x660ff8, 0x660ff9, 0x660ffa, PSUBQ);
+      return byWidth(shape, x64.PSUBB, x64.PSUBW, x64.PSUBD, x64.PSUBQ);
     case op.V_MUL:
-      return byWidth(shape, 0, 0x660fd5, 0x663840, 0);
+      return byWidth(shape, 0, x64.PMULLW, x64.PMULLD, 0);
     case op.V_ADD_SAT_S:
-      return byWidth(shape, 0x660fec, 0x660fed, 0, 0);
+      return byWidth(shape, x64.PADDSB, x64.PADDSW, 0, 0);
     case op.V_ADD_SAT_U:
-      return byWidth(shape, 0x660fdc, 0x660fdd, 0, 0);
+      return byWidth(shape, x64.PADDUSB, x64.PADDUSW, 0, 0);
     case op.V_SUB_SAT_S:
-      return byWidth(shape, 0x660fe8, 0x660fe9, 0, 0);
+      return byWidth(shape, x64.PSUBSB, x64.PSUBSW, 0, 0);
     case op.V_SUB_SAT_U:
-      return byWidth(shape, 0x660fd8, 0x660fd9, 0, 0);
+      return byWidth(shape, x64.PSUBUSB, x64.PSUBUSW, 0, 0);
     case op.V_MIN_S:
-      return byWidth(shape, 0x663838, 0x660fea, 0x663839, 0);
+      return byWidth(shape, x64.PMINSB, x64.PMINSW, x64.PMINSD, 0);
     case op.V_MIN_U:
-      return byWidth(shape, 0x660fda, 0x66383a, 0x66383b, 0);
+      return byWidth(shape, x64.PMINUB, x64.PMINUW, x64.PMINUD, 0);
     case op.V_MAX_S:
-      return byWidth(shape, 0x66383c, 0x660fee, 0x66383d, 0);
+      return byWidth(shape, x64.PMAXSB, x64.PMAXSW, x64.PMAXSD, 0);
     case op.V_MAX_U:
-      return byWidth(shape, 0x660fde, 0x66383e, 0x66383f, 0);
+      return byWidth(shape, x64.PMAXUB, x64.PMAXUW, x64.PMAXUD, 0);
     case op.V_AVGR_U:
-      return byWidth(shape, 0x660fe0, 0x660fe3, 0, 0);
+      return byWidth(shape, x64.PAVGB, x64.PAVGW, 0, 0);
     case op.V_DOT_S:
-      return PMADDWD;
+      return x64.PMADDWD;
     case op.V_NARROW_S:
-      return byWidth(shape, PACKSSWB, 0x660f6b, 0, 0);
+      return byWidth(shape, x64.PACKSSWB, x64.PACKSSDW, 0, 0);
     case op.V_NARROW_U:
-      return byWidth(shape, PACKUSWB, 0x66382b, 0, 0);
+      return byWidth(shape, x64.PACKUSWB, x64.PACKUSDW, 0, 0);
     case op.V_EQ:
-      return byWidth(shape, 0x660f74, 0x660f75, PCMPEQD, 0x663829);
+      return byWidth(shape, x64.PCMPEQB, x64.PCMPEQW, x64.PCMPEQD, x64.PCMPEQQ);
     case op.V_GT_S:
-      return byWidth(shape, 0x660f64, 0x660f65, 0x660f66, 0);
+      return byWidth(shape, x64.PCMPGTB, x64.PCMPGTW, x64.PCMPGTD, 0);
     case op.V_FADD:
-      return packed(shape, 0x58);
+      return byPrecision(shape, x64.ADDPS, x64.ADDPD);
     case op.V_FSUB:
-      return packed(shape, 0x5c);
+      return byPrecision(shape, x64.SUBPS, x64.SUBPD);
     case op.V_FMUL:
-      return packed(shape, 0x59);
+      return byPrecision(shape, x64.MULPS, x64.MULPD);
     case op.V_FDIV:
-      return packed(shape, 0x5e);
+      return byPrecision(shape, x64.DIVPS, x64.DIVPD);
   }
   return 0;
 }
@@ -119,36 +129,44 @@ function copy(d: i32, s: i32): void {
 }
 
 function ones(d: i32): void {
-  vv(PCMPEQD, d, d);
+  vv(x64.PCMPEQD, d, d);
 }
 
 function zeros(d: i32): void {
-  vv(PXOR, d, d);
+  vv(x64.PXOR, d, d);
 }
 
-/** Shifts lanes of `shape` by a constant: `extension` 2 to the right, 4 to the right with sign, 6 to the left. */
-function shiftBy(shape: i32, extension: i32, d: i32, count: i32): void {
-  vvi(shape === op.I16X8 ? 0x660f71 : shape === op.I32X4 ? 0x660f72 : 0x660f73, extension, d, count);
+/** Shifts lanes of `shape` to the right by a constant; the other two to the right with sign, and to the left. */
+function shiftRight(shape: i32, d: i32, count: i32): void {
+  rb(byWidth(shape, 0, x64.PSRLW_I, x64.PSRLD_I, x64.PSRLQ_I), 0, d, count);
+}
+
+function shiftRightSigned(d: i32, count: i32): void {
+  rb(x64.PSRAD_I, 0, d, count);
+}
+
+function shiftLeft(shape: i32, d: i32, count: i32): void {
+  rb(byWidth(shape, 0, x64.PSLLW_I, x64.PSLLD_I, x64.PSLLQ_I), 0, d, count);
 }
 
 /** d = the vector with these 64-bit halves. */
 function halves(d: i32, low0: i32, high0: i32, low1: i32, high1: i32): void {
   constant(R11, low0, high0, 1);
-  rr(0x660f6e, 1, d, R11);
+  rr(x64.MOVD_X, 1, d, R11);
   if (low0 === low1 && high0 === high1) {
-    vvi(PSHUFD, d, d, 0x44);
+    vvi(x64.PSHUFD, d, d, LOW_HALVES);
     return;
   }
   constant(R11, low1, high1, 1);
-  rr(0x663a22, 1, d, R11);
+  rr(x64.PINSRD, 1, d, R11);
   emit8(1);
 }
 
 /** d = four lanes with the value `word` */
 function words(d: i32, word: i32): void {
   constant(R11, word, 0, 0);
-  rr(0x660f6e, 0, d, R11);
-  vvi(PSHUFD, d, d, 0);
+  rr(x64.MOVD_X, 0, d, R11);
+  vvi(x64.PSHUFD, d, d, 0);
 }
 
 /** d = the constant of four words, the lowest first */
@@ -156,7 +174,7 @@ export function vectorConstant(d: i32, w0: i32, w1: i32, w2: i32, w3: i32): void
   if ((w0 | w1 | w2 | w3) === 0) zeros(d);
   else if ((w0 & w1 & w2 & w3) === -1) ones(d);
   else {
-    rip(0x0f10, 0, d);
+    rip(x64.MOVUPS_L, 0, d);
     queueVector(at - 4, w0, w1, w2, w3);
   }
 }
@@ -182,26 +200,26 @@ export function vectorBinary(operation: i32, shape: i32, d: i32, x: i32, y: i32,
   switch (operation) {
     case op.V_ANDNOT:
       copy(d, y);
-      vv(PANDN, d, x);
+      vv(x64.PANDN, d, x);
       return;
     case op.V_MUL:
       multiplyWide(d, x, y, t);
       return;
     case op.V_SWIZZLE:
       // Indices above 15 get their highest bit set, for which the instruction gives 0.
-      words(t, 0x70707070);
-      vv(0x660fdc, t, y);
+      words(t, SWIZZLE_BIAS);
+      vv(x64.PADDUSB, t, y);
       copy(d, x);
-      vv(PSHUFB, d, t);
+      vv(x64.PSHUFB, d, t);
       return;
     case op.V_Q15MULR_S:
-      // Only −1 × −1, with the result 0x8000, overflows.
+      // Only −1 × −1, with the result −2^15, overflows.
       copy(d, x);
-      vv(0x66380b, d, y);
+      vv(x64.PMULHRSW, d, y);
       ones(t);
-      shiftBy(op.I16X8, 6, t, 15);
-      vv(0x660f75, t, d);
-      vv(PXOR, d, t);
+      shiftLeft(op.I16X8, t, 15);
+      vv(x64.PCMPEQW, t, d);
+      vv(x64.PXOR, d, t);
       return;
     case op.V_RELAXED_DOT:
       relaxedDot(d, x, y, t);
@@ -220,27 +238,29 @@ export function vectorBinary(operation: i32, shape: i32, d: i32, x: i32, y: i32,
 /** 64-bit products from products of 32-bit halves: the lower ones, plus the crossed ones shifted by 32. */
 function multiplyWide(d: i32, x: i32, y: i32, t: i32): void {
   copy(t, x);
-  shiftBy(op.I64X2, 2, t, 32);
-  vv(PMULUDQ, t, y);
+  shiftRight(op.I64X2, t, 32);
+  vv(x64.PMULUDQ, t, y);
   copy(XMM15, y);
-  shiftBy(op.I64X2, 2, XMM15, 32);
-  vv(PMULUDQ, XMM15, x);
-  vv(PADDQ, t, XMM15);
-  shiftBy(op.I64X2, 6, t, 32);
+  shiftRight(op.I64X2, XMM15, 32);
+  vv(x64.PMULUDQ, XMM15, x);
+  vv(x64.PADDQ, t, XMM15);
+  shiftLeft(op.I64X2, t, 32);
   copy(d, x);
-  vv(PMULUDQ, d, y);
-  vv(PADDQ, d, t);
+  vv(x64.PMULUDQ, d, y);
+  vv(x64.PADDQ, d, t);
 }
 
 /** d = the lower or upper lanes of x, extended to lanes of `shape` */
 function extend(operation: i32, shape: i32, d: i32, x: i32): void {
   const isSigned = operation === op.V_EXTEND_LOW_S || operation === op.V_EXTEND_HIGH_S;
-  const opcode = byWidth(shape, 0, 0x663820, 0x663823, 0x663825) + (isSigned ? 0 : 0x10);
+  const opcode = isSigned
+    ? byWidth(shape, 0, x64.PMOVSXBW, x64.PMOVSXWD, x64.PMOVSXDQ)
+    : byWidth(shape, 0, x64.PMOVZXBW, x64.PMOVZXWD, x64.PMOVZXDQ);
   if (operation === op.V_EXTEND_LOW_S || operation === op.V_EXTEND_LOW_U) {
     vv(opcode, d, x);
     return;
   }
-  vvi(PSHUFD, d, x, 0xee);
+  vvi(x64.PSHUFD, d, x, HIGH_HALVES);
   vv(opcode, d, d);
 }
 
@@ -249,36 +269,36 @@ function extendedProduct(operation: i32, shape: i32, d: i32, x: i32, y: i32): vo
   extend(extension, shape, d, x);
   extend(extension, shape, XMM15, y);
   const isSigned = operation === op.V_EXTMUL_LOW_S || operation === op.V_EXTMUL_HIGH_S;
-  vv(byWidth(shape, 0, 0x660fd5, 0x663840, isSigned ? PMULDQ : PMULUDQ), d, XMM15);
+  vv(byWidth(shape, 0, x64.PMULLW, x64.PMULLD, isSigned ? x64.PMULDQ : x64.PMULUDQ), d, XMM15);
 }
 
 /** Sums of two neighbouring products of signed bytes, saturated to 16 bits. */
 function relaxedDot(d: i32, x: i32, y: i32, t: i32): void {
   extend(op.V_EXTEND_LOW_S, op.I16X8, d, x);
   extend(op.V_EXTEND_LOW_S, op.I16X8, t, y);
-  vv(PMADDWD, d, t);
+  vv(x64.PMADDWD, d, t);
   extend(op.V_EXTEND_HIGH_S, op.I16X8, t, x);
   extend(op.V_EXTEND_HIGH_S, op.I16X8, XMM15, y);
-  vv(PMADDWD, t, XMM15);
-  vv(0x660f6b, d, t);
+  vv(x64.PMADDWD, t, XMM15);
+  vv(x64.PACKSSDW, d, t);
 }
 
 function invert(d: i32): void {
   ones(XMM15);
-  vv(PXOR, d, XMM15);
+  vv(x64.PXOR, d, XMM15);
 }
 
 /** d = x > y, as signed 64-bit lanes */
 function greaterWide(d: i32, x: i32, y: i32, t: i32): void {
   copy(t, y);
-  vv(PSUBQ, t, x);
+  vv(x64.PSUBQ, t, x);
   copy(XMM15, x);
-  vv(PCMPEQD, XMM15, y);
-  vv(PAND, XMM15, t);
+  vv(x64.PCMPEQD, XMM15, y);
+  vv(x64.PAND, XMM15, t);
   copy(d, x);
-  vv(0x660f66, d, y);
-  vv(POR, d, XMM15);
-  vvi(PSHUFD, d, d, 0xf5);
+  vv(x64.PCMPGTD, d, y);
+  vv(x64.POR, d, XMM15);
+  vvi(x64.PSHUFD, d, d, ODD_WORDS);
 }
 
 /** d = (op(x, y) == x), for a minimum or maximum op */
@@ -333,7 +353,7 @@ function integerCompare(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
 /** d = x compared with y; `immediate` is the predicate of CMPPS or CMPPD */
 function floatCompare(shape: i32, d: i32, x: i32, y: i32, immediate: i32): void {
   copy(d, x);
-  vvi(packed(shape, 0xc2), d, y, immediate);
+  vvi(byPrecision(shape, x64.CMPPS, x64.CMPPD), d, y, immediate);
 }
 
 function floatOperation(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i32): void {
@@ -358,11 +378,11 @@ function floatOperation(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
       return;
     case op.V_FPMIN:
       copy(d, y);
-      vv(packed(shape, 0x5d), d, x);
+      vv(byPrecision(shape, x64.MINPS, x64.MINPD), d, x);
       return;
     case op.V_FPMAX:
       copy(d, y);
-      vv(packed(shape, 0x5f), d, x);
+      vv(byPrecision(shape, x64.MAXPS, x64.MAXPD), d, x);
       return;
   }
   extremum(operation, shape, d, x, y, t);
@@ -374,22 +394,24 @@ function floatOperation(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i
  * negative, as in optimized code.
  */
 function extremum(operation: i32, shape: i32, d: i32, x: i32, y: i32, t: i32): void {
-  const opcode = packed(shape, operation === op.V_FMIN ? 0x5d : 0x5f);
+  const opcode = operation === op.V_FMIN
+    ? byPrecision(shape, x64.MINPS, x64.MINPD)
+    : byPrecision(shape, x64.MAXPS, x64.MAXPD);
   copy(t, x);
   vv(opcode, t, y);
   copy(d, y);
   vv(opcode, d, x);
   if (operation === op.V_FMIN) {
-    vv(POR, t, d);
+    vv(x64.POR, t, d);
   } else {
-    vv(PXOR, d, t);
-    vv(POR, t, d);
-    vv(packed(shape, 0x5c), t, d);
+    vv(x64.PXOR, d, t);
+    vv(x64.POR, t, d);
+    vv(byPrecision(shape, x64.SUBPS, x64.SUBPD), t, d);
   }
-  vvi(packed(shape, 0xc2), d, t, 3);
-  if (operation === op.V_FMIN || (load32(H_MODE) & MODE_OWN_NANS) !== 0) vv(POR, t, d);
-  shiftBy(shape === op.F64X2 ? op.I64X2 : op.I32X4, 2, d, shape === op.F64X2 ? 13 : 10);
-  vv(PANDN, d, t);
+  vvi(byPrecision(shape, x64.CMPPS, x64.CMPPD), d, t, 3);
+  if (operation === op.V_FMIN || (load32(H_MODE) & MODE_OWN_NANS) !== 0) vv(x64.POR, t, d);
+  shiftRight(shape === op.F64X2 ? op.I64X2 : op.I32X4, d, shape === op.F64X2 ? 13 : 10);
+  vv(x64.PANDN, d, t);
 }
 
 /** d = op x */
@@ -397,7 +419,7 @@ export function vectorUnary(operation: i32, shape: i32, d: i32, x: i32, t: i32):
   switch (operation) {
     case op.V_NOT:
       ones(d);
-      vv(PXOR, d, x);
+      vv(x64.PXOR, d, x);
       return;
     case op.V_ABS:
       absolute(shape, d, x, t);
@@ -425,57 +447,57 @@ export function vectorUnary(operation: i32, shape: i32, d: i32, x: i32, t: i32):
 
 function absolute(shape: i32, d: i32, x: i32, t: i32): void {
   if (shape !== op.I64X2) {
-    vv(byWidth(shape, 0x66381c, 0x66381d, 0x66381e, 0), d, x);
+    vv(byWidth(shape, x64.PABSB, x64.PABSW, x64.PABSD, 0), d, x);
     return;
   }
-  vvi(PSHUFD, t, x, 0xf5);
-  shiftBy(op.I32X4, 4, t, 31);
+  vvi(x64.PSHUFD, t, x, ODD_WORDS);
+  shiftRightSigned(t, 31);
   copy(d, x);
-  vv(PXOR, d, t);
-  vv(PSUBQ, d, t);
+  vv(x64.PXOR, d, t);
+  vv(x64.PSUBQ, d, t);
 }
 
-/** d = a PSHUFB table: the population counts of the 16 values of four bits */
+/** d = a x64.PSHUFB table: the population counts of the 16 values of four bits */
 function populationTable(d: i32): void {
-  halves(d, 0x02010100, 0x03020201, 0x03020201, 0x04030302);
+  halves(d, ONES_OF_0_TO_3, ONES_OF_4_TO_7, ONES_OF_4_TO_7, ONES_OF_12_TO_15);
 }
 
 function population(d: i32, x: i32, t: i32): void {
-  words(XMM15, 0x0f0f0f0f);
+  words(XMM15, LOW_NIBBLES);
   copy(d, x);
-  shiftBy(op.I16X8, 2, d, 4);
-  vv(PAND, d, XMM15);
-  vv(PAND, XMM15, x);
+  shiftRight(op.I16X8, d, 4);
+  vv(x64.PAND, d, XMM15);
+  vv(x64.PAND, XMM15, x);
   populationTable(t);
-  vv(PSHUFB, t, d);
+  vv(x64.PSHUFB, t, d);
   populationTable(d);
-  vv(PSHUFB, d, XMM15);
-  vv(0x660ffc, d, t);
+  vv(x64.PSHUFB, d, XMM15);
+  vv(x64.PADDB, d, t);
 }
 
 /** d = sums of neighbouring lanes of x, as lanes of `shape` */
 function addPairs(operation: i32, shape: i32, d: i32, x: i32, t: i32): void {
   if (shape === op.I16X8) {
     // The instruction multiplies unsigned bytes of its first operand by signed bytes of its second.
-    words(t, 0x01010101);
+    words(t, EVERY_BYTE);
     if (operation === op.V_EXTADD_S) {
       copy(d, t);
-      vv(0x663804, d, x);
+      vv(x64.PMADDUBSW, d, x);
     } else {
       copy(d, x);
-      vv(0x663804, d, t);
+      vv(x64.PMADDUBSW, d, t);
     }
   } else if (operation === op.V_EXTADD_S) {
-    words(t, 0x00010001);
+    words(t, EVERY_HALF_WORD);
     copy(d, x);
-    vv(PMADDWD, d, t);
+    vv(x64.PMADDWD, d, t);
   } else {
     copy(d, x);
-    shiftBy(op.I32X4, 6, d, 16);
-    shiftBy(op.I32X4, 2, d, 16);
+    shiftLeft(op.I32X4, d, 16);
+    shiftRight(op.I32X4, d, 16);
     copy(t, x);
-    shiftBy(op.I32X4, 2, t, 16);
-    vv(PADDD, d, t);
+    shiftRight(op.I32X4, t, 16);
+    vv(x64.PADDD, d, t);
   }
 }
 
@@ -484,35 +506,35 @@ function floatUnaryVector(operation: i32, shape: i32, d: i32, x: i32, t: i32): v
   switch (operation) {
     case op.V_FABS:
       copy(d, x);
-      withShared(0x0f54, d, double ? SHARED_ABS64 : SHARED_ABS32);
+      withShared(x64.ANDPS, d, double ? SHARED_ABS64 : SHARED_ABS32);
       return;
     case op.V_FNEG:
       copy(d, x);
-      withShared(0x0f57, d, double ? SHARED_SIGN64 : SHARED_SIGN32);
+      withShared(x64.XORPS, d, double ? SHARED_SIGN64 : SHARED_SIGN32);
       return;
     case op.V_FSQRT:
-      vv(packed(shape, 0x51), d, x);
+      vv(byPrecision(shape, x64.SQRTPS, x64.SQRTPD), d, x);
       return;
     case op.V_FCEIL:
-      vvi(double ? 0x663a09 : 0x663a08, d, x, 10);
+      vvi(double ? x64.ROUNDPD : x64.ROUNDPS, d, x, 10);
       return;
     case op.V_FFLOOR:
-      vvi(double ? 0x663a09 : 0x663a08, d, x, 9);
+      vvi(double ? x64.ROUNDPD : x64.ROUNDPS, d, x, 9);
       return;
     case op.V_FTRUNC:
-      vvi(double ? 0x663a09 : 0x663a08, d, x, 11);
+      vvi(double ? x64.ROUNDPD : x64.ROUNDPS, d, x, 11);
       return;
     case op.V_FNEAREST:
-      vvi(double ? 0x663a09 : 0x663a08, d, x, 8);
+      vvi(double ? x64.ROUNDPD : x64.ROUNDPS, d, x, 8);
       return;
     case op.V_FDEMOTE:
-      vv(0x660f5a, d, x);
+      vv(x64.CVTPD2PS, d, x);
       return;
     case op.V_FPROMOTE:
-      vv(0x0f5a, d, x);
+      vv(x64.CVTPS2PD, d, x);
       return;
     case op.V_CONVERT_S:
-      vv(double ? 0xf30fe6 : CVTDQ2PS, d, x);
+      vv(double ? x64.CVTDQ2PD : x64.CVTDQ2PS, d, x);
       return;
     case op.V_CONVERT_U:
       if (double) convertUnsignedWide(d, x);
@@ -530,82 +552,82 @@ function floatUnaryVector(operation: i32, shape: i32, d: i32, x: i32, t: i32): v
 /** d = u32 lanes as f32: the halves of 16 bits convert exactly; only their sum rounds. */
 function convertUnsigned(d: i32, x: i32, t: i32): void {
   copy(t, x);
-  shiftBy(op.I32X4, 6, t, 16);
-  shiftBy(op.I32X4, 2, t, 16);
+  shiftLeft(op.I32X4, t, 16);
+  shiftRight(op.I32X4, t, 16);
   copy(d, x);
-  vv(0x660ffa, d, t);
-  vv(CVTDQ2PS, t, t);
-  shiftBy(op.I32X4, 2, d, 1);
-  vv(CVTDQ2PS, d, d);
-  vv(0x0f58, d, d);
-  vv(0x0f58, d, t);
+  vv(x64.PSUBD, d, t);
+  vv(x64.CVTDQ2PS, t, t);
+  shiftRight(op.I32X4, d, 1);
+  vv(x64.CVTDQ2PS, d, d);
+  vv(x64.ADDPS, d, d);
+  vv(x64.ADDPS, d, t);
 }
 
 /**
  * d = the two lower u32 lanes as f64: each becomes the low bits of a double 2^52 + x, from which 2^52 is subtracted.
  */
 function convertUnsignedWide(d: i32, x: i32): void {
-  words(XMM15, 0x43300000);
+  words(XMM15, TWO_52_HIGH);
   copy(d, x);
-  vv(0x0f14, d, XMM15);
-  halves(XMM15, 0, 0x43300000, 0, 0x43300000);
-  vv(0x660f5c, d, XMM15);
+  vv(x64.UNPCKLPS, d, XMM15);
+  halves(XMM15, 0, TWO_52_HIGH, 0, TWO_52_HIGH);
+  vv(x64.SUBPD, d, XMM15);
 }
 
-/** d = f32 lanes truncated to i32, saturated. The hardware's result out of range is 0x80000000. */
+/** d = f32 lanes truncated to i32, saturated. The hardware's result out of range is −2^31. */
 function truncateSigned(d: i32, x: i32, t: i32): void {
   copy(t, x);
-  vvi(0x0fc2, t, t, 0);
+  vvi(x64.CMPPS, t, t, 0);
   copy(d, x);
-  vv(PAND, d, t);
-  vv(PXOR, t, d);
-  vv(CVTTPS2DQ, d, d);
-  vv(PAND, t, d);
-  shiftBy(op.I32X4, 4, t, 31);
-  vv(PXOR, d, t);
+  vv(x64.PAND, d, t);
+  vv(x64.PXOR, t, d);
+  vv(x64.CVTTPS2DQ, d, d);
+  vv(x64.PAND, t, d);
+  shiftRightSigned(t, 31);
+  vv(x64.PXOR, d, t);
 }
 
 /** d = f32 lanes truncated to u32, saturated: values beyond 2^31 − 1 are converted separately. */
 function truncateUnsigned(d: i32, x: i32, t: i32): void {
   zeros(XMM15);
   copy(d, x);
-  vv(0x0f5f, d, XMM15);
+  vv(x64.MAXPS, d, XMM15);
   ones(XMM15);
-  shiftBy(op.I32X4, 2, XMM15, 1);
-  vv(CVTDQ2PS, XMM15, XMM15);
+  shiftRight(op.I32X4, XMM15, 1);
+  vv(x64.CVTDQ2PS, XMM15, XMM15);
   copy(t, d);
-  vv(0x0f5c, t, XMM15);
-  vvi(0x0fc2, XMM15, t, 2);
-  vv(CVTTPS2DQ, t, t);
-  vv(PXOR, t, XMM15);
+  vv(x64.SUBPS, t, XMM15);
+  vvi(x64.CMPPS, XMM15, t, 2);
+  vv(x64.CVTTPS2DQ, t, t);
+  vv(x64.PXOR, t, XMM15);
   zeros(XMM15);
-  vv(0x66383d, t, XMM15);
-  vv(CVTTPS2DQ, d, d);
-  vv(PADDD, d, t);
+  vv(x64.PMAXSD, t, XMM15);
+  vv(x64.CVTTPS2DQ, d, d);
+  vv(x64.PADDD, d, t);
 }
 
 /** d = two doubles truncated to i32, saturated; the upper lanes are 0. */
 function truncateWide(d: i32, x: i32, t: i32): void {
   copy(t, x);
-  vvi(0x660fc2, t, t, 0);
-  halves(XMM15, -4194304, 0x41dfffff, -4194304, 0x41dfffff);
-  vv(PAND, t, XMM15);
+  vvi(x64.CMPPD, t, t, 0);
+  halves(XMM15, MAX_I32_LOW, MAX_I32_HIGH, MAX_I32_LOW, MAX_I32_HIGH);
+  vv(x64.PAND, t, XMM15);
   copy(d, x);
-  vv(0x660f5d, d, t);
-  vv(0x660fe6, d, d);
+  vv(x64.MINPD, d, t);
+  vv(x64.CVTTPD2DQ, d, d);
 }
 
 /** d = two doubles truncated to u32, saturated, as the low bits of a double 2^52 + x; the upper lanes are 0. */
 function truncateUnsignedWide(d: i32, x: i32, t: i32): void {
   zeros(t);
   copy(d, x);
-  vv(0x660f5f, d, t);
-  halves(XMM15, -2097152, 0x41efffff, -2097152, 0x41efffff);
-  vv(0x660f5d, d, XMM15);
-  vvi(0x663a09, d, d, 11);
-  halves(XMM15, 0, 0x43300000, 0, 0x43300000);
-  vv(0x660f58, d, XMM15);
-  vvi(0x0fc6, d, t, 0x88);
+  vv(x64.MAXPD, d, t);
+  halves(XMM15, MAX_U32_LOW, MAX_U32_HIGH, MAX_U32_LOW, MAX_U32_HIGH);
+  vv(x64.MINPD, d, XMM15);
+  vvi(x64.ROUNDPD, d, d, 11);
+  halves(XMM15, 0, TWO_52_HIGH, 0, TWO_52_HIGH);
+  vv(x64.ADDPD, d, XMM15);
+  vvi(x64.SHUFPS, d, t, EVEN_WORDS);
 }
 
 /** d = op (x, y, z) */
@@ -613,71 +635,70 @@ export function vectorTernary(operation: i32, shape: i32, d: i32, x: i32, y: i32
   switch (operation) {
     case op.V_BITSELECT:
       copy(d, z);
-      vv(PANDN, d, y);
+      vv(x64.PANDN, d, y);
       copy(t, x);
-      vv(PAND, t, z);
-      vv(POR, d, t);
+      vv(x64.PAND, t, z);
+      vv(x64.POR, d, t);
       return;
     case op.V_MADD:
       copy(d, x);
-      vv(packed(shape, 0x59), d, y);
-      vv(packed(shape, 0x58), d, z);
+      vv(byPrecision(shape, x64.MULPS, x64.MULPD), d, y);
+      vv(byPrecision(shape, x64.ADDPS, x64.ADDPD), d, z);
       return;
     case op.V_NMADD:
       copy(t, x);
-      vv(packed(shape, 0x59), t, y);
+      vv(byPrecision(shape, x64.MULPS, x64.MULPD), t, y);
       copy(d, z);
-      vv(packed(shape, 0x5c), d, t);
+      vv(byPrecision(shape, x64.SUBPS, x64.SUBPD), d, t);
       return;
   }
   relaxedDot(d, x, y, t);
-  words(t, 0x00010001);
-  vv(PMADDWD, d, t);
-  vv(PADDD, d, z);
+  words(t, EVERY_HALF_WORD);
+  vv(x64.PMADDWD, d, t);
+  vv(x64.PADDD, d, z);
 }
 
 /** d = d with NaNs replaced by the positive canonical NaN */
 export function canonicalizeLanes(shape: i32, d: i32, t: i32): void {
   copy(t, d);
-  vvi(packed(shape, 0xc2), t, t, 3);
+  vvi(byPrecision(shape, x64.CMPPS, x64.CMPPD), t, t, 3);
   copy(XMM15, t);
-  vv(PANDN, XMM15, d);
-  if (shape === op.F64X2) halves(d, 0, 0x7ff80000, 0, 0x7ff80000);
-  else words(d, 0x7fc00000);
-  vv(PAND, d, t);
-  vv(POR, d, XMM15);
+  vv(x64.PANDN, XMM15, d);
+  if (shape === op.F64X2) halves(d, 0, CANONICAL_F64_HIGH, 0, CANONICAL_F64_HIGH);
+  else words(d, CANONICAL_F32);
+  vv(x64.PAND, d, t);
+  vv(x64.POR, d, XMM15);
 }
 
 /** d = lanes of x shifted by general register `count`, modulo their width; changes `count` */
 export function vectorShift(operation: i32, shape: i32, d: i32, x: i32, count: i32, t: i32): void {
-  rr(0x83, 0, 4, count);
-  emit8((8 << shape) - 1);
+  rb(x64.AND_B, 0, count, (8 << shape) - 1);
   if (shape === op.I8X16) {
     shiftBytesOf(operation, d, x, count, t);
     return;
   }
-  rr(0x660f6e, 0, XMM15, count);
+  rr(x64.MOVD_X, 0, XMM15, count);
   copy(d, x);
   if (operation === op.V_SHR_S && shape === op.I64X2) {
     withSign(t);
-    vv(0x660fd3, t, XMM15);
-    vv(0x660fd3, d, XMM15);
-    vv(PXOR, d, t);
-    vv(PSUBQ, d, t);
+    vv(x64.PSRLQ, t, XMM15);
+    vv(x64.PSRLQ, d, XMM15);
+    vv(x64.PXOR, d, t);
+    vv(x64.PSUBQ, d, t);
   } else vv(shiftOpcode(operation, shape), d, XMM15);
 }
 
 /** d = 2^63 in both 64-bit lanes */
 function withSign(d: i32): void {
   ones(d);
-  shiftBy(op.I64X2, 6, d, 63);
+  shiftLeft(op.I64X2, d, 63);
 }
 
 function shiftOpcode(operation: i32, shape: i32): i32 {
-  if (operation === op.V_SHL) return byWidth(shape, 0, 0x660ff1, 0x660ff2, 0x660ff3);
+  if (operation === op.V_SHL) return byWidth(shape, 0, x64.PSLLW, x64.PSLLD, x64.PSLLQ);
   return operation === op.V_SHR_U
-    ? byWidth(shape, 0, 0x660fd1, 0x660fd2, 0x660fd3)
-    : byWidth(shape, 0, 0x660fe1, 0x660fe2, 0);
+    ? byWidth(shape, 0, x64.PSRLW, x64.PSRLD, x64.PSRLQ)
+    : byWidth(shape, 0, x64.PSRAW, x64.PSRAD, 0);
 }
 
 /**
@@ -686,30 +707,29 @@ function shiftOpcode(operation: i32, shape: i32): i32 {
  */
 function shiftBytesOf(operation: i32, d: i32, x: i32, count: i32, t: i32): void {
   if (operation === op.V_SHR_S) {
-    rr(0x83, 0, 0, count);
-    emit8(8);
-    rr(0x660f6e, 0, XMM15, count);
+    rb(x64.ADD_B, 0, count, 8);
+    rr(x64.MOVD_X, 0, XMM15, count);
     copy(t, x);
-    vv(0x660f68, t, t);
-    vv(0x660fe1, t, XMM15);
+    vv(x64.PUNPCKHBW, t, t);
+    vv(x64.PSRAW, t, XMM15);
     copy(d, x);
-    vv(0x660f60, d, d);
-    vv(0x660fe1, d, XMM15);
-    vv(PACKSSWB, d, t);
+    vv(x64.PUNPCKLBW, d, d);
+    vv(x64.PSRAW, d, XMM15);
+    vv(x64.PACKSSWB, d, t);
     return;
   }
-  rr(0x660f6e, 0, XMM15, count);
+  rr(x64.MOVD_X, 0, XMM15, count);
   ones(t);
-  shiftBy(op.I16X8, 2, t, 8);
+  shiftRight(op.I16X8, t, 8);
   vv(shiftOpcode(operation, op.I16X8), t, XMM15);
   if (operation === op.V_SHL) {
-    shiftBy(op.I16X8, 6, t, 8);
-    shiftBy(op.I16X8, 2, t, 8);
+    shiftLeft(op.I16X8, t, 8);
+    shiftRight(op.I16X8, t, 8);
   }
-  vv(PACKUSWB, t, t);
+  vv(x64.PACKUSWB, t, t);
   copy(d, x);
   vv(shiftOpcode(operation, op.I16X8), d, XMM15);
-  vv(PAND, d, t);
+  vv(x64.PAND, d, t);
 }
 
 /** d (general) = the result of a test of vector x */
@@ -719,30 +739,30 @@ export function vectorTest(operation: i32, shape: i32, d: i32, x: i32, _t: i32):
     return;
   }
   if (operation === op.V_ANY_TRUE) {
-    vv(PTEST, x, x);
-    rrByte(0x0f95, 0, 0, d);
+    vv(x64.PTEST, x, x);
+    rrByte(x64.SETCC | x64.CC_NE, 0, 0, d);
   } else {
     zeros(XMM15);
     vv(directOpcode(op.V_EQ, shape), XMM15, x);
-    vv(PTEST, XMM15, XMM15);
-    rrByte(0x0f94, 0, 0, d);
+    vv(x64.PTEST, XMM15, XMM15);
+    rrByte(x64.SETCC | x64.CC_E, 0, 0, d);
   }
-  rrByte(0x0fb6, 0, d, d);
+  rrByte(x64.MOVZX_8, 0, d, d);
 }
 
 function bitmask(shape: i32, d: i32, x: i32): void {
-  if (shape === op.I8X16) rr(0x660fd7, 0, d, x);
+  if (shape === op.I8X16) rr(x64.PMOVMSKB, 0, d, x);
   else if (shape === op.I16X8) {
     copy(XMM15, x);
-    vv(PACKSSWB, XMM15, XMM15);
-    rr(0x660fd7, 0, d, XMM15);
-    rrByte(0x0fb6, 0, d, d);
-  } else rr(shape === op.I32X4 ? 0x0f50 : 0x660f50, 0, d, x);
+    vv(x64.PACKSSWB, XMM15, XMM15);
+    rr(x64.PMOVMSKB, 0, d, XMM15);
+    rrByte(x64.MOVZX_8, 0, d, d);
+  } else rr(shape === op.I32X4 ? x64.MOVMSKPS : x64.MOVMSKPD, 0, d, x);
 }
 
 /** d = the scalar x in all lanes; x is in a general register for integer shapes */
 export function splat(shape: i32, d: i32, x: i32): void {
-  if (shape <= op.I64X2) rr(0x660f6e, shape === op.I64X2 ? 1 : 0, d, x);
+  if (shape <= op.I64X2) rr(x64.MOVD_X, shape === op.I64X2 ? 1 : 0, d, x);
   spreadLowest(shape, d, shape <= op.I64X2 ? d : x);
 }
 
@@ -752,70 +772,70 @@ function spreadLowest(shape: i32, d: i32, x: i32): void {
     case op.I8X16:
       copy(d, x);
       zeros(XMM15);
-      vv(PSHUFB, d, XMM15);
+      vv(x64.PSHUFB, d, XMM15);
       return;
     case op.I16X8:
-      vvi(0xf20f70, d, x, 0);
-      vvi(PSHUFD, d, d, 0);
+      vvi(x64.PSHUFLW, d, x, 0);
+      vvi(x64.PSHUFD, d, d, 0);
       return;
     case op.I32X4:
     case op.F32X4:
-      vvi(PSHUFD, d, x, 0);
+      vvi(x64.PSHUFD, d, x, 0);
       return;
   }
-  vvi(PSHUFD, d, x, 0x44);
+  vvi(x64.PSHUFD, d, x, LOW_HALVES);
 }
 
 /** d = lane of x */
 export function extractLane(shape: i32, isSigned: i32, lane: i32, d: i32, x: i32): void {
   switch (shape) {
     case op.I8X16:
-      rr(0x663a14, 0, x, d);
+      rr(x64.PEXTRB, 0, x, d);
       emit8(lane);
-      if (isSigned !== 0) rrByte(0x0fbe, 0, d, d);
+      if (isSigned !== 0) rrByte(x64.MOVSX_8, 0, d, d);
       return;
     case op.I16X8:
-      rr(0x660fc5, 0, d, x);
+      rr(x64.PEXTRW, 0, d, x);
       emit8(lane);
-      if (isSigned !== 0) rr(0x0fbf, 0, d, d);
+      if (isSigned !== 0) rr(x64.MOVSX_16, 0, d, d);
       return;
     case op.I32X4:
     case op.I64X2:
-      rr(0x663a16, shape === op.I64X2 ? 1 : 0, x, d);
+      rr(x64.PEXTRD, shape === op.I64X2 ? 1 : 0, x, d);
       emit8(lane);
       return;
     case op.F32X4:
-      vvi(PSHUFD, d, x, lane);
+      vvi(x64.PSHUFD, d, x, lane);
       return;
   }
-  vvi(PSHUFD, d, x, lane === 0 ? 0x44 : 0xee);
+  vvi(x64.PSHUFD, d, x, lane === 0 ? LOW_HALVES : HIGH_HALVES);
 }
 
 /** Lane `lane` of d = the scalar s */
 export function replaceLane(shape: i32, lane: i32, d: i32, s: i32): void {
   switch (shape) {
     case op.F32X4:
-      vvi(0x663a21, d, s, lane << 4);
+      vvi(x64.INSERTPS, d, s, lane << 4);
       return;
     case op.F64X2:
-      vv(lane === 0 ? 0xf20f10 : 0x0f16, d, s);
+      vv(lane === 0 ? x64.MOVSD_L : x64.MOVLHPS, d, s);
       return;
   }
-  rr(byWidth(shape, 0x663a20, 0x660fc4, 0x663a22, 0x663a22), shape === op.I64X2 ? 1 : 0, d, s);
+  rr(byWidth(shape, x64.PINSRB, x64.PINSRW, x64.PINSRD, x64.PINSRD), shape === op.I64X2 ? 1 : 0, d, s);
   emit8(lane);
 }
 
-/** d = bytes of x selected by the PSHUFB mask in t; xmm15 = y, for shuffleRest */
+/** d = bytes of x selected by the x64.PSHUFB mask in t; xmm15 = y, for shuffleRest */
 export function shuffleBytes(d: i32, x: i32, y: i32, t: i32): void {
   copy(d, x);
-  vv(PSHUFB, d, t);
+  vv(x64.PSHUFB, d, t);
   copy(XMM15, y);
 }
 
 /** The second half of a shuffle: adds the bytes of y selected by the mask in t to d. */
 export function shuffleRest(d: i32, t: i32): void {
-  vv(PSHUFB, XMM15, t);
-  vv(POR, d, XMM15);
+  vv(x64.PSHUFB, XMM15, t);
+  vv(x64.POR, d, XMM15);
 }
 
 /** opcode d, the prepared operand */
@@ -827,23 +847,23 @@ function onOperand(opcode: i32, wide: i32, d: i32): void {
 export function loadVector(operation: i32, shape: i32, d: i32): void {
   switch (operation) {
     case op.V_LOAD_EXTEND_S:
-      onOperand(byWidth(shape, 0, 0x663820, 0x663823, 0x663825), 0, d);
+      onOperand(byWidth(shape, 0, x64.PMOVSXBW, x64.PMOVSXWD, x64.PMOVSXDQ), 0, d);
       return;
     case op.V_LOAD_EXTEND_U:
-      onOperand(byWidth(shape, 0, 0x663830, 0x663833, 0x663835), 0, d);
+      onOperand(byWidth(shape, 0, x64.PMOVZXBW, x64.PMOVZXWD, x64.PMOVZXDQ), 0, d);
       return;
     case op.V_LOAD_ZERO:
-      onOperand(shape === op.F32X4 ? 0xf30f10 : 0xf20f10, 0, d);
+      onOperand(shape === op.F32X4 ? x64.MOVSS_L : x64.MOVSD_L, 0, d);
       return;
   }
   if (shape === op.I8X16 || shape === op.I16X8) loadLane(shape, 0, d);
-  else onOperand(shape === op.I32X4 ? 0xf30f10 : 0xf20f10, 0, d);
+  else onOperand(shape === op.I32X4 ? x64.MOVSS_L : x64.MOVSD_L, 0, d);
   spreadLowest(shape, d, d);
 }
 
 /** Lane `lane` of d = the prepared operand */
 export function loadLane(shape: i32, lane: i32, d: i32): void {
-  onOperand(byWidth(shape, 0x663a20, 0x660fc4, 0x663a22, 0x663a22), shape === op.I64X2 ? 1 : 0, d);
+  onOperand(byWidth(shape, x64.PINSRB, x64.PINSRW, x64.PINSRD, x64.PINSRD), shape === op.I64X2 ? 1 : 0, d);
   emit8(lane);
 }
 
@@ -852,6 +872,6 @@ export function takeLane(_shape: i32, _lane: i32, _s: i32): void {}
 
 /** The prepared operand = lane `lane` of s */
 export function storeLane(shape: i32, lane: i32, s: i32): void {
-  onOperand(byWidth(shape, 0x663a14, 0x663a15, 0x663a16, 0x663a16), shape === op.I64X2 ? 1 : 0, s);
+  onOperand(byWidth(shape, x64.PEXTRB, x64.PEXTRW_S, x64.PEXTRD, x64.PEXTRD), shape === op.I64X2 ? 1 : 0, s);
   emit8(lane);
 }

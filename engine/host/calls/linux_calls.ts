@@ -3,6 +3,8 @@
  * number is the result (−errno), and no libc code runs in between. Numbers are per architecture (<asm/unistd_64.h>,
  * <asm-generic/unistd.h>).
  */
+import { fromBase64 } from "../../base/base64.ts";
+import { SYSTEM_CALL } from "../code/generated_code.ts";
 import type { Host } from "../host.ts";
 
 /** [x64, arm64] numbers by name. */
@@ -28,6 +30,11 @@ const NUMBERS = {
   sendto: [44, 206],
   recvfrom: [45, 207],
   accept4: [288, 242],
+  socket: [41, 198],
+  bind: [49, 200],
+  listen: [50, 201],
+  getsockname: [51, 204],
+  setsockopt: [54, 208],
   fcntl: [72, 25],
   fsync: [74, 82],
   fdatasync: [75, 83],
@@ -66,33 +73,6 @@ export function callNumber(name: LinuxCall, arch: Host["arch"]): number {
   return NUMBERS[name][arch === "x64" ? 0 : 1];
 }
 
-/** long system_call(long number, long a, long b, long c, long d, long e, long f). */
-// deno-fmt-ignore
-const X64_STUB = Uint8Array.of(
-  0x48, 0x89, 0xf8, // mov rax, rdi
-  0x48, 0x89, 0xf7, // mov rdi, rsi
-  0x48, 0x89, 0xd6, // mov rsi, rdx
-  0x48, 0x89, 0xca, // mov rdx, rcx
-  0x4d, 0x89, 0xc2, // mov r10, r8
-  0x4d, 0x89, 0xc8, // mov r8, r9
-  0x4c, 0x8b, 0x4c, 0x24, 0x08, // mov r9, [rsp + 8]
-  0x0f, 0x05, // syscall
-  0xc3, // ret
-);
-
-// deno-fmt-ignore
-const ARM64_STUB = Uint8Array.of(
-  0xe8, 0x03, 0x00, 0xaa, // mov x8, x0
-  0xe0, 0x03, 0x01, 0xaa, // mov x0, x1
-  0xe1, 0x03, 0x02, 0xaa, // mov x1, x2
-  0xe2, 0x03, 0x03, 0xaa, // mov x2, x3
-  0xe3, 0x03, 0x04, 0xaa, // mov x3, x4
-  0xe4, 0x03, 0x05, 0xaa, // mov x4, x5
-  0xe5, 0x03, 0x06, 0xaa, // mov x5, x6
-  0x01, 0x00, 0x00, 0xd4, // svc #0
-  0xc0, 0x03, 0x5f, 0xd6, // ret
-);
-
 /** Makes the system call of a number: returns the result, or −errno. Arguments are integers and addresses. */
 export type NumberedCalls = (number: number, ...args: (number | bigint)[]) => number;
 
@@ -110,9 +90,10 @@ export function numberedCalls(host: Host): NumberedCalls {
 
 function loadCalls(host: Host): NumberedCalls {
   if (host.os !== "linux") throw new Error(`System calls need Linux, not ${host.os}`);
-  const stub = host.arch === "x64" ? X64_STUB : ARM64_STUB;
   const params = Array.from({ length: 7 }, () => "i64" as const);
-  const { systemCall } = host.nativeLibrary(stub, { systemCall: { offset: 0, params, result: "i64" } });
+  const { systemCall } = host.nativeLibrary(fromBase64(SYSTEM_CALL[host.arch].code), {
+    systemCall: { offset: 0, params, result: "i64" },
+  });
   return (number, a = 0, b = 0, c = 0, d = 0, e = 0, f = 0) =>
     Number(systemCall(BigInt(number), BigInt(a), BigInt(b), BigInt(c), BigInt(d), BigInt(e), BigInt(f)) as bigint);
 }

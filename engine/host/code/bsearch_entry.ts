@@ -4,19 +4,18 @@
  * every system has enters any code. In: position-independent code and the C signatures of its entry points. Out:
  * functions.
  *
- * The comparison is generated code behind the text, one per entry point. For bound calls, `key` is the pointer and
- * `base` the address of the result. For other functions, both are the address of a block of words: the thunk loads the
- * parameters from it and stores the result over the first. Invariant: a thunk loads every parameter before it calls,
- * and the result is read before anything else can run, so nested calls may share the block.
+ * The comparison is stored code behind the text (generated_code.ts), one per entry point. For bound calls, `key` is the
+ * pointer and `base` the address of the result. For other functions, both are the address of a block of words: the
+ * comparison loads every register for parameters from it, and stores the result over the first integer and the first
+ * float. Invariant: a comparison loads all registers before it calls, and the result is read before anything else can
+ * run, so nested calls may share the block.
  *
- * Thunks follow System V on x64. On Windows, whose `bsearch` calls as Windows does, a shell around each thunk moves the
- * two parameters and keeps the registers that only Windows' convention preserves: rdi, rsi and xmm6 to xmm15.
- *
- * Sources: ISO C, 7.22.5.1; System V ABI, AMD64; Procedure Call Standard for the Arm 64-bit Architecture; "x64 calling
- * convention" of Microsoft's documentation.
+ * Source: ISO C, 7.22.5.1.
  */
+import { fromBase64 } from "../../base/base64.ts";
 import type { Ffi, ForeignSignature } from "../runtimes/ffi.ts";
 import { type CodeEntry, namesOf, pointerOf } from "./code_entry.ts";
+import { BLOCK_COMPARISON, BOUND_COMPARISON } from "./generated_code.ts";
 import type { NativeFunction, NativeSymbol, NativeType } from "../host.ts";
 
 const SEARCH = {
@@ -34,143 +33,71 @@ interface EntryMemory {
 
 type Arch = "x64" | "arm64";
 
-/** Bytes of thunks are gathered here; positions are offsets from the first byte of the text. */
-class ThunkCode {
-  readonly bytes: number[];
-
-  constructor(text: Uint8Array) {
-    this.bytes = [...text];
-    while (this.bytes.length % 16 !== 0) this.bytes.push(0);
-  }
-
-  get position(): number {
-    return this.bytes.length;
-  }
-
-  put(...bytes: number[]): void {
-    this.bytes.push(...bytes);
-  }
-
-  word(value: number): void {
-    this.put(value & 0xff, (value >>> 8) & 0xff, (value >>> 16) & 0xff, (value >>> 24) & 0xff);
-  }
-
-  /** A call of the code at offset `target`. */
-  call(arch: Arch, target: number): void {
-    if (arch === "x64") {
-      this.put(0xe8);
-      this.word(target - (this.position + 4));
-    } else this.word(0x94000000 | (((target - this.position) >> 2) & 0x3ffffff));
-  }
-}
-
-/** Appends the comparison of a bound call: calls `target(key)` and stores the i32 result at `base`. */
-function emitBoundThunk(code: ThunkCode, arch: Arch, target: number): number {
-  const start = code.position;
-  if (arch === "x64") {
-    code.put(0x56); // push rsi
-    code.call(arch, target);
-    code.put(0x5e); // pop rsi
-    code.put(0x89, 0x06); // mov [rsi], eax
-    code.put(0x31, 0xc0); // xor eax, eax
-    code.put(0xc3); // ret
-  } else {
-    code.word(0xa9bf7be1); // stp x1, x30, [sp, #-16]
-    code.call(arch, target);
-    code.word(0xa8c17be1); // ldp x1, x30, [sp], #16
-    code.word(0xb9000020); // str w0, [x1]
-    code.word(0x2a1f03e0); // mov w0, wzr
-    code.word(0xd65f03c0); // ret
-  }
-  return start;
-}
-
-/** The registers of integer parameters on x64: [REX prefix, register field]. */
-const X64_INTEGERS = [[0x48, 7], [0x48, 6], [0x48, 2], [0x48, 1], [0x4c, 0], [0x4c, 1]] as const;
+/** The numbers of registers for parameters. */
 const REGISTERS: Readonly<Record<Arch, { integers: number; floats: number }>> = {
-  x64: { integers: X64_INTEGERS.length, floats: 8 },
+  x64: { integers: 6, floats: 8 },
   arm64: { integers: 8, floats: 8 },
 };
+
+/** The first word of floats in the block, behind those of integers. */
+export const BLOCK_FLOATS = 8;
 
 function isFloat(type: NativeType): boolean {
   return type === "f32" || type === "f64";
 }
 
-/** Appends the comparison of a function: parameters and result are words of the block at `key`. */
-function emitBlockThunk(code: ThunkCode, arch: Arch, { offset, params, result }: NativeSymbol): number {
-  const start = code.position;
+/**
+ * The words of a function's parameters in the block. Throws a RangeError if there are more than the processor has
+ * registers for.
+ */
+function parameterWords(arch: Arch, params: readonly NativeType[]): number[] {
   const { integers, floats } = REGISTERS[arch];
   const floatCount = params.filter(isFloat).length;
   if (floatCount > floats || params.length - floatCount > integers) {
     throw new RangeError(`A native function has at most ${integers} integers and ${floats} floats as parameters here`);
   }
-  if (arch === "x64") code.put(0x53, 0x48, 0x89, 0xfb); // push rbx; mov rbx, rdi
-  else {
-    code.word(0xa9bf7bf3); // stp x19, x30, [sp, #-16]
-    code.word(0xaa0003f3); // mov x19, x0
-  }
-  let integer = 0;
-  let float = 0;
-  params.forEach((type, k) => emitLoad(code, arch, k, isFloat(type) ? { float: float++ } : { integer: integer++ }));
-  code.call(arch, offset);
-  if (arch === "x64") {
-    if (isFloat(result)) code.put(0xf2, 0x0f, 0x11, 0x03); // movsd [rbx], xmm0
-    else code.put(0x48, 0x89, 0x03); // mov [rbx], rax
-    code.put(0x31, 0xc0, 0x5b, 0xc3); // xor eax, eax; pop rbx; ret
-  } else {
-    code.word(isFloat(result) ? 0xfd000260 : 0xf9000260); // str d0 or x0, [x19]
-    code.word(0xa8c17bf3); // ldp x19, x30, [sp], #16
-    code.word(0x2a1f03e0); // mov w0, wzr
-    code.word(0xd65f03c0); // ret
-  }
-  return start;
+  let integer = 0, float = BLOCK_FLOATS;
+  return params.map((type) => isFloat(type) ? float++ : integer++);
 }
 
-/** Loads word `k` of the block into a parameter register. */
-function emitLoad(code: ThunkCode, arch: Arch, k: number, to: { integer: number } | { float: number }): void {
-  if (arch === "arm64") {
-    code.word("integer" in to ? 0xf9400260 | (k << 10) | to.integer : 0xfd400260 | (k << 10) | to.float);
-    return;
+/** Words of the block. */
+const BLOCK_WORDS = BLOCK_FLOATS + 8;
+
+/** A comparison as generated_code.ts stores it. */
+interface Comparison {
+  readonly code: string;
+  readonly labels: { readonly distance: number; readonly win64?: number };
+}
+
+/** Bytes that an aligned comparison may begin at. */
+const ALIGNMENT = 16;
+
+/** A text and the comparisons behind it. */
+class ComparedCode {
+  #bytes: Uint8Array<ArrayBuffer>;
+  readonly #isWin64: boolean;
+
+  constructor(text: Uint8Array, isWin64: boolean) {
+    this.#bytes = new Uint8Array(text);
+    this.#isWin64 = isWin64;
   }
-  if ("integer" in to) {
-    const [rex, register] = X64_INTEGERS[to.integer];
-    code.put(rex, 0x8b, 0x83 | (register << 3)); // mov register, [rbx + disp32]
-  } else code.put(0xf2, 0x0f, 0x10, 0x83 | (to.float << 3)); // movsd xmm, [rbx + disp32]
-  code.word(8 * k);
-}
 
-/** The vector registers that Windows' convention preserves, and the shell's frame with 8 bytes of padding. */
-const WIN64_VECTORS = { first: 6, count: 10 } as const;
-const WIN64_FRAME = 16 * WIN64_VECTORS.count + 8;
+  get bytes(): Uint8Array {
+    return this.#bytes;
+  }
 
-/** Stores (0x29) or loads (0x28) the preserved vector registers. */
-function moveVectors(code: ThunkCode, opcode: 0x28 | 0x29): void {
-  for (let k = 0; k < WIN64_VECTORS.count; k++) {
-    const register = WIN64_VECTORS.first + k;
-    if (register >= 8) code.put(0x44);
-    code.put(0x0f, opcode, 0x84 | ((register & 7) << 3), 0x24); // movaps between xmm and [rsp + 16k]
-    code.word(16 * k);
+  /** Appends a comparison that enters the code at offset `target`; returns the offset that bsearch calls. */
+  append({ code, labels: { distance, win64 = 0 } }: Comparison, target: number): number {
+    const added = fromBase64(code);
+    const start = Math.ceil(this.#bytes.length / ALIGNMENT) * ALIGNMENT;
+    const bytes = new Uint8Array(start + added.length);
+    bytes.set(this.#bytes);
+    bytes.set(added, start);
+    new DataView(bytes.buffer).setBigInt64(start + distance, BigInt(target - start), true);
+    this.#bytes = bytes;
+    return start + (this.#isWin64 ? win64 : 0);
   }
 }
-
-/** Appends a comparison of Windows' convention that calls the System V comparison at offset `thunk`. */
-function emitWin64Shell(code: ThunkCode, thunk: number): number {
-  const start = code.position;
-  code.put(0x57, 0x56); // push rdi; push rsi
-  code.put(0x48, 0x81, 0xec); // sub rsp, frame
-  code.word(WIN64_FRAME);
-  moveVectors(code, 0x29);
-  code.put(0x48, 0x89, 0xcf, 0x48, 0x89, 0xd6); // mov rdi, rcx; mov rsi, rdx
-  code.call("x64", thunk);
-  moveVectors(code, 0x28);
-  code.put(0x48, 0x81, 0xc4); // add rsp, frame
-  code.word(WIN64_FRAME);
-  code.put(0x5e, 0x5f, 0xc3); // pop rsi; pop rdi; ret
-  return start;
-}
-
-/** Words of the block; more than any function has registers. */
-const BLOCK_WORDS = 16;
 
 /** Enters machine code through bsearch. */
 export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeEntry {
@@ -186,28 +113,28 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
   };
   const wordsOf = { i64: 1, f64: 1, i32: 2, f32: 2 } as const;
   const block = BigInt(address);
-  /** The comparison that the C library may call, given the thunk's offset. */
-  const comparison = (code: ThunkCode, thunk: number): number =>
-    arch === "x64" && ffi.system.x64Convention === "win64" ? emitWin64Shell(code, thunk) : thunk;
+  const isWin64 = arch === "x64" && ffi.system.x64Convention === "win64";
 
   function callThrough({ params, result }: NativeSymbol, code: bigint): NativeFunction {
     const types = params as readonly Exclude<NativeType, "void">[];
+    const words = parameterWords(arch, params);
     return (...args) => {
       types.forEach((type, k) =>
-        void ((views[type] as { [at: number]: number | bigint })[wordsOf[type] * k] = args[k])
+        void ((views[type] as { [at: number]: number | bigint })[wordsOf[type] * words[k]] = args[k])
       );
       bsearch(block, block, 1n, 1n, code);
-      return result === "void" ? undefined : views[result][0];
+      if (result === "void") return undefined;
+      return views[result][isFloat(result) ? wordsOf[result] * BLOCK_FLOATS : 0];
     };
   }
 
   return {
     nativeLibrary: <Name extends string>(text: Uint8Array, symbols: Record<Name, NativeSymbol>) => {
-      const code = new ThunkCode(text);
+      const code = new ComparedCode(text, isWin64);
       const starts = {} as Record<Name, number>;
-      for (const name of namesOf(symbols)) starts[name] = comparison(code, emitBlockThunk(code, arch, symbols[name]));
-      const base = memory.placeCode(Uint8Array.from(code.bytes));
+      for (const name of namesOf(symbols)) starts[name] = code.append(BLOCK_COMPARISON[arch], symbols[name].offset);
       const functions = {} as Record<Name, NativeFunction>;
+      const base = memory.placeCode(code.bytes);
       for (const name of namesOf(symbols)) functions[name] = callThrough(symbols[name], BigInt(base + starts[name]));
       return functions;
     },
@@ -216,10 +143,10 @@ export function bsearchEntry(ffi: Ffi, libc: string, memory: EntryMemory): CodeE
       offsets: Readonly<Record<Name, number>>,
       pointer: number | Readonly<Record<Name, number>>,
     ) => {
-      const code = new ThunkCode(text);
+      const code = new ComparedCode(text, isWin64);
       const starts = {} as Record<Name, number>;
-      for (const name of namesOf(offsets)) starts[name] = comparison(code, emitBoundThunk(code, arch, offsets[name]));
-      const base = memory.placeCode(Uint8Array.from(code.bytes));
+      for (const name of namesOf(offsets)) starts[name] = code.append(BOUND_COMPARISON[arch], offsets[name]);
+      const base = memory.placeCode(code.bytes);
       const at = memory.allocate(8);
       const result = new Int32Array(memory.view(at, 8));
       const calls = {} as Record<Name, () => number>;

@@ -6,9 +6,11 @@
  * The fastest call has no parameters and returns an i32. A function of one constant pointer therefore gets its own
  * entry point, which loads the pointer as a constant.
  */
+import { fromBase64 } from "../../base/base64.ts";
 import { writeSharedObject } from "./elf.ts";
 import type { Ffi } from "../runtimes/ffi.ts";
 import { type CodeEntry, namesOf, pointerOf } from "./code_entry.ts";
+import { BOUND_ENTRY } from "./generated_code.ts";
 import type { NativeSymbol } from "../host.ts";
 import { SystemError } from "../calls/system_error.ts";
 
@@ -28,6 +30,9 @@ export function uniqueFdPath(fd: number): string {
   return `/proc/self/fd/${bits.replaceAll("1", "./").replaceAll("0", "/")}${fd}`;
 }
 
+/** The distance in words of a branch of arm64. */
+const BRANCH_FIELD = (1 << 26) - 1;
+
 /**
  * Appends an entry point to `text` that calls `offset` with `pointer` as its only argument; returns both with the
  * entry's offset.
@@ -38,19 +43,20 @@ function withBoundEntry(
   pointer: number,
   arch: "x64" | "arm64",
 ): { text: Uint8Array; entry: number } {
+  const { code, labels } = BOUND_ENTRY[arch];
+  const added = fromBase64(code);
   const entry = Math.ceil(text.length / 16) * 16;
-  const bytes = new Uint8Array(entry + 16);
+  const bytes = new Uint8Array(entry + added.length);
   bytes.set(text);
+  bytes.set(added, entry);
   const view = new DataView(bytes.buffer);
+  const at = entry + labels.target;
   if (arch === "x64") {
-    bytes.set([0x48, 0xbf], entry); // movabs rdi, pointer
-    view.setBigUint64(entry + 2, BigInt(pointer), true);
-    bytes[entry + 10] = 0xe9; // jmp offset
-    view.setInt32(entry + 11, offset - (entry + 15), true);
+    view.setBigUint64(entry + labels.pointer - 8, BigInt(pointer), true);
+    view.setInt32(at - 4, offset - at, true);
   } else {
-    view.setUint32(entry, 0x58000040, true); // ldr x0, pointer
-    view.setUint32(entry + 4, 0x14000000 | (((offset - (entry + 4)) >> 2) & 0x3ffffff), true); // b offset
-    view.setBigUint64(entry + 8, BigInt(pointer), true);
+    view.setBigUint64(entry + labels.pointer, BigInt(pointer), true);
+    view.setInt32(at, view.getInt32(at, true) | (((offset - at) >> 2) & BRANCH_FIELD), true);
   }
   return { text: bytes, entry };
 }

@@ -13,11 +13,11 @@
  * one locked instruction. The thread stores its wake-up time before its last load of DEADLINE, and `arm` stores
  * DEADLINE before it loads the wake-up time, so at least one of them sees the other's store.
  */
+import { fromBase64 } from "../../base/base64.ts";
 import type { CodeArena } from "../memory/code_arena.ts";
 import type { Host } from "../host.ts";
-import type { SystemWatchdog } from "../systems/parts.ts";
 import { systemParts } from "../systems/system_parts.ts";
-import { WATCHDOG_CODE, type WatchdogCode } from "./watchdog_code.ts";
+import { LINUX_WATCHDOG } from "./generated_code.ts";
 
 /** Byte offsets in the shared state. */
 export const WATCH = {
@@ -34,19 +34,28 @@ export const WATCH = {
   DELAY: 56,
   /** The signals that the thread blocks: all. */
   SIGNALS: 64,
-  // From 72 on, macOS and Windows have words of their own (darwin_watchdog_code.ts, windows_code.ts).
+  // From 72 on, macOS and Windows have words of their own (darwin_watchdog.ts, windows_code.ts).
   /** An upper bound of its size. */
   SIZE: 1024,
 } as const;
 
+/** Values of DEADLINE that are no times. */
+export const WATCH_STATE = { IS_FIRING: 1, HAS_FIRED: 2 } as const;
+
 /** The longest delay: a century; 292 years fit. */
 const MAX_DELAY_MS = 100 * 365 * 24 * 3600 * 1000;
 
-const LINUX_WATCHDOG: SystemWatchdog = { code: WATCHDOG_CODE };
+/** Code for one architecture: the thread's body at offset 0, and the offsets of the routines. */
+interface WatchdogCode {
+  readonly bytes: Uint8Array;
+  readonly arm: number;
+  readonly disarm: number;
+}
 
 /** The machine code of this host's watchdog; undefined where there is none. */
 export function watchdogCode({ arch }: Host): WatchdogCode | undefined {
-  return (systemParts()?.watchdog ?? LINUX_WATCHDOG).code[arch];
+  const stored = (systemParts()?.watchdog.code ?? LINUX_WATCHDOG)[arch];
+  return stored && { bytes: fromBase64(stored.code), ...stored.labels };
 }
 
 /** The shared state, which is zero at first, and the routines of {@linkcode watchdogCode}, bound to it. */

@@ -1,6 +1,8 @@
 /**
  * Foreign functions on Bun: `bun:ffi`, which compiles a direct machine call for every symbol.
  */
+import { fromBase64 } from "../../base/base64.ts";
+import { LET_GO } from "../code/generated_code.ts";
 import type { Ffi, ForeignType } from "./ffi.ts";
 import { Finalizers } from "../finalizers.ts";
 import { PROT } from "../host.ts";
@@ -32,29 +34,6 @@ interface BunFfi {
   ): ArrayBuffer;
 }
 
-/**
- * Code of `void f(void *pages, int64_t *word) { *word = 1; }`, and the offset of a function that returns its address,
- * by calling convention.
- */
-const LET_GO: Readonly<Record<"systemV" | "win64" | "arm64", { text: readonly number[]; address: number }>> = {
-  systemV: {
-    // mov qword [rsi], 1; ret; lea rax, [rip - 15]; ret
-    text: [0x48, 0xc7, 0x06, 0x01, 0, 0, 0, 0xc3, 0x48, 0x8d, 0x05, 0xf1, 0xff, 0xff, 0xff, 0xc3],
-    address: 8,
-  },
-  win64: {
-    // mov qword [rdx], 1; ret; lea rax, [rip - 15]; ret
-    text: [0x48, 0xc7, 0x02, 0x01, 0, 0, 0, 0xc3, 0x48, 0x8d, 0x05, 0xf1, 0xff, 0xff, 0xff, 0xc3],
-    address: 8,
-  },
-  arm64: {
-    // mov x2, 1; str x2, [x1]; ret; nop; adr x0, -16; ret
-    text: [0xd2800022, 0xf9000022, 0xd65f03c0, 0xd503201f, 0x10ffff80, 0xd65f03c0]
-      .flatMap((word) => [word & 0xff, word >>> 8 & 0xff, word >>> 16 & 0xff, word >>> 24]),
-    address: 16,
-  },
-};
-
 /** A lent range whose first buffer has been collected. */
 interface Awaited {
   /** Address of the word that becomes 1 when the last buffer of its pages is gone. */
@@ -71,8 +50,8 @@ function lendWithWords(
   toArrayBuffer: BunFfi["toArrayBuffer"],
   host: Parameters<Ffi["lentViews"]>[0],
 ): LentViews {
-  const { text, address } = LET_GO[host.arch === "x64" ? host.system.x64Convention : "arm64"];
-  const library = host.nativeLibrary(Uint8Array.from(text), { letGo: { offset: address, params: [], result: "i64" } });
+  const { code, labels: { address } } = LET_GO[host.arch === "x64" ? host.system.x64Convention : "arm64"];
+  const library = host.nativeLibrary(fromBase64(code), { letGo: { offset: address, params: [], result: "i64" } });
   const letGo = Number(library.letGo());
   /** Unused words; the words of each page, by page address. */
   const free: number[] = [];

@@ -3,6 +3,7 @@
  * symbol with only numeric parameters; otherwise the package `koffi`, which is installed beside this one. Calls without
  * parameters are the fastest on both.
  */
+import { errorCode } from "../../base/errors.ts";
 import type { Ffi, ForeignFunction, ForeignType } from "./ffi.ts";
 import { lendWithKeys } from "../memory/lent_views.ts";
 import { thisMachine } from "../machine.ts";
@@ -78,7 +79,7 @@ function installedKoffi(): Koffi {
   try {
     return createRequire(import.meta.url)("koffi") as Koffi;
   } catch (cause) {
-    const isForbidden = (cause as { code?: unknown }).code === "ERR_DLOPEN_DISABLED";
+    const isForbidden = errorCode(cause) === "ERR_DLOPEN_DISABLED";
     const message = isForbidden
       ? 'waft may not load the package "koffi", an addon: start Node with --allow-addons, and without --no-addons'
       : 'waft needs the package "koffi" on this Node: npm install koffi (Node 26 has a foreign function interface)';

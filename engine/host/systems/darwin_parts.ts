@@ -1,7 +1,8 @@
 /** The code for macOS. In: the host. Out: the parts of the system (parts.ts). */
 import { cCalls } from "../calls/c_calls.ts";
 import { DarwinCalls, darwinMachine } from "../calls/darwin_calls.ts";
-import { DARWIN_WATCH, DARWIN_WATCHDOG_CODE, WATCHDOG_FUNCTIONS } from "../code/darwin_watchdog_code.ts";
+import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../code/darwin_watchdog.ts";
+import { DARWIN_WATCHDOG } from "../code/generated_darwin_code.ts";
 import { type Host, PROT } from "../host.ts";
 import { posixHost } from "./posix_host.ts";
 import type { SetWord, SystemParts } from "./parts.ts";
@@ -24,5 +25,5 @@ export const PARTS: SystemParts = {
     const scratch = host.reserve(host.pageSize, PROT.READ | PROT.WRITE);
     return new DarwinCalls(darwinMachine(host, cCalls(host), scratch)).call;
   },
-  watchdog: { code: DARWIN_WATCHDOG_CODE, prepare: prepareDarwin },
+  watchdog: { code: DARWIN_WATCHDOG, prepare: prepareDarwin },
 };

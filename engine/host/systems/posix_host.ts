@@ -31,6 +31,10 @@ const THREADS = {
   pthread_join: { params: ["i64", "buffer"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
 
+const SIGNAL_MASK = {
+  pthread_sigmask: { params: ["i32", "buffer", "buffer"], result: "i32" },
+} as const satisfies Record<string, ForeignSignature>;
+
 const DLSYM = {
   dlsym: { params: ["i64", "buffer"], result: "i64" },
 } as const satisfies Record<string, ForeignSignature>;
@@ -44,6 +48,8 @@ const AT_RANDOM = 25;
 const AT_RANDOM_BYTES = 16;
 
 const SIGNAL_STACK_BYTES = 1 << 16;
+/** The size of a signal set: the C library's, of which the kernel reads the first words. */
+const SIGNAL_SET_BYTES = 128;
 
 /** The record of the FFI's operating system, which has mmap and signals. */
 function posixSystem({ system }: Ffi): PosixFacts {
@@ -76,6 +82,7 @@ class PosixHost extends PosixMemory implements Host {
   readonly invalidateInstructions: Host["invalidateInstructions"];
   #lookup: Record<keyof typeof DLSYM, ForeignFunction> | undefined;
   #threads: Record<keyof typeof THREADS, ForeignFunction> | undefined;
+  #signalMask: Record<keyof typeof SIGNAL_MASK, ForeignFunction> | undefined;
 
   constructor(ffi: Ffi, system: PosixFacts, pageSize: number) {
     super(ffi, system, pageSize);
@@ -146,6 +153,21 @@ class PosixHost extends PosixMemory implements Host {
   runBeside(code: number, argument: number): () => void {
     const id = this.#createThread(code, argument);
     return () => void this.#threadCalls.pthread_join(id, null);
+  }
+
+  runWithFaults(code: number, argument: number): () => void {
+    // A new thread has the mask of its creator.
+    const old = new Uint8Array(SIGNAL_SET_BYTES);
+    const { pthread_sigmask } = this.#signalMask ??= this.ffi.open(this.system.libc, SIGNAL_MASK);
+    const { SIG_SETMASK, faultSignals } = this.system;
+    const mask = new Uint8Array(SIGNAL_SET_BYTES).fill(255);
+    for (const signal of faultSignals) mask[(signal - 1) >> 3] &= ~(1 << ((signal - 1) & 7));
+    pthread_sigmask(SIG_SETMASK, mask, old);
+    try {
+      return this.runBeside(code, argument);
+    } finally {
+      pthread_sigmask(SIG_SETMASK, old, new Uint8Array(SIGNAL_SET_BYTES));
+    }
   }
 
   get #threadCalls(): Record<keyof typeof THREADS, ForeignFunction> {

@@ -4,6 +4,7 @@
  */
 import { LateModule, SUFFIX } from "../late_module.ts";
 import type { SystemParts } from "./parts.ts";
+import { ownDeno as own } from "../globals.ts";
 
 type PartsModule = LateModule<{ readonly PARTS: SystemParts }>;
 
@@ -20,7 +21,6 @@ const WINDOWS: PartsModule = new LateModule(
 const OTHERS: Readonly<Record<string, PartsModule>> = { darwin: DARWIN, windows: WINDOWS, win32: WINDOWS };
 
 function runtimeSystem(): string {
-  const { Deno: own } = globalThis as { Deno?: typeof Deno };
   return own === undefined ? process.platform : own.build.os;
 }
 

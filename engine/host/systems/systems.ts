@@ -61,6 +61,8 @@ export interface PosixFacts extends SystemFacts {
   readonly dlsymDefault: number;
   /** The size of a page on x64; on arm64 the system reports it. */
   readonly x64PageBytes: number;
+  /** How pthread_sigmask replaces the mask. */
+  readonly SIG_SETMASK: number;
   readonly MAP_PRIVATE: number;
   readonly MAP_FIXED: number;
   readonly MAP_ANONYMOUS: number;
@@ -107,6 +109,7 @@ const LINUX: PosixFacts = {
   entry: "object",
   dlsymDefault: 0,
   x64PageBytes: 4096,
+  SIG_SETMASK: 2,
   MAP_PRIVATE: 0x2,
   MAP_FIXED: 0x10,
   MAP_ANONYMOUS: 0x20,
@@ -158,6 +161,7 @@ const DARWIN: PosixFacts = {
   entry: "bsearch",
   dlsymDefault: -2,
   x64PageBytes: 4096,
+  SIG_SETMASK: 3,
   MAP_PRIVATE: 0x2,
   MAP_FIXED: 0x10,
   MAP_ANONYMOUS: 0x1000,

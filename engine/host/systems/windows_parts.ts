@@ -2,7 +2,8 @@
 import type { Host } from "../host.ts";
 import type { SetWord, SystemParts } from "./parts.ts";
 import { windowsCalls } from "../calls/windows_calls.ts";
-import { WINDOWS_WATCH, WINDOWS_WATCHDOG, WINDOWS_WATCHDOG_FUNCTIONS } from "../code/windows_code.ts";
+import { WINDOWS_WATCHDOG } from "../code/generated_windows_code.ts";
+import { WINDOWS_WATCH, WINDOWS_WATCHDOG_FUNCTIONS } from "../code/windows_code.ts";
 import { windowsHost } from "./windows_host.ts";
 
 /** Fills the words of the watchdog's state that only Windows has. */
@@ -14,5 +15,5 @@ function prepareWindows(host: Host, setWord: SetWord): void {
 export const PARTS: SystemParts = {
   host: windowsHost,
   fileCalls: windowsCalls,
-  watchdog: { code: { x64: WINDOWS_WATCHDOG }, prepare: prepareWindows },
+  watchdog: { code: WINDOWS_WATCHDOG, prepare: prepareWindows },
 };

@@ -235,6 +235,7 @@ class Interpretation {
       }
       case OP.POLL:
       case OP.FENCE:
+      case OP.PAUSE:
         return;
     }
     const a = f.a[i];

@@ -25,7 +25,7 @@ type HandleRoots = (mark: (word: number) => void) => void;
 /** The map key of −0, which a Map does not distinguish from 0. */
 const NEGATIVE_ZERO = Symbol("-0");
 
-/** Minimum threshold for a sweep: the number of values with identity. */
+/** Minimum threshold for a sweep: the number of values with identity, as #load counts them. */
 const MIN_HANDLES = 1024;
 /**
  * Minimum thresholds for a sweep: the number of all values, strings included, without and with string builtins as
@@ -59,10 +59,13 @@ function isHoldable(value: unknown): value is object {
 
 export class HandleTable {
   readonly #tag: number;
+  readonly #freed: ((value: unknown) => void) | undefined;
   #values: unknown[] = [undefined];
   #marks: Uint8Array = new Uint8Array(64);
   #free: number[] = [];
   readonly #ids = new Map<unknown, number>();
+  /** The number of values that no lookup finds. */
+  #entered = 0;
   /** The values held weakly by number, and their numbers. */
   readonly #weak = new Map<number, WeakRef<object>>();
   readonly #weakIds = new WeakMap<object, number>();
@@ -79,9 +82,10 @@ export class HandleTable {
   /** The numbers of its strings that JavaScript has read. */
   #materialized: number[] = [];
 
-  /** `tag`: the low three bits of the table's references. */
-  constructor(tag: number) {
+  /** `tag`: the low three bits of the table's references. `freed` is called with each value that a sweep removes. */
+  constructor(tag: number, freed?: (value: unknown) => void) {
     this.#tag = tag;
+    this.#freed = freed;
   }
 
   /** The reference to `value`; 0 for null. Throws RangeError if there are too many values. */
@@ -98,6 +102,12 @@ export class HandleTable {
       this.#ids.set(key, id);
     }
     return id * 8 + this.#tag;
+  }
+
+  /** The reference to a value that has none yet, and for which `handleOf` is never called: no lookup finds it. */
+  enter(value: object): number {
+    this.#entered++;
+    return this.#put(value) * 8 + this.#tag;
   }
 
   /** The number of a value that was held weakly and is held strongly now; undefined for any other value. */
@@ -129,7 +139,8 @@ export class HandleTable {
     const id = (word - this.#tag) / 8;
     const value = this.#values[id];
     if (value === WEAK) return this.#weak.get(id)!.deref();
-    if (!isHoldable(value)) return undefined;
+    // A value that no lookup finds is held strongly.
+    if (!isHoldable(value) || !this.#ids.has(value)) return undefined;
     this.#values[id] = WEAK;
     this.#weak.set(id, new WeakRef(value));
     this.#weakIds.set(value, id);
@@ -228,7 +239,7 @@ export class HandleTable {
 
   /** The number of values with identity. */
   get identities(): number {
-    return this.#ids.size + this.#weak.size;
+    return this.#ids.size + this.#weak.size + this.#entered;
   }
 
   /** The number of values with identity that were added since the last sweep. */
@@ -236,9 +247,14 @@ export class HandleTable {
     return this.identities - this.#kept;
   }
 
+  /** The number of values with identity, as the threshold counts them: of those that no lookup finds, every eighth. */
+  get #load(): number {
+    return this.#ids.size + this.#weak.size + (this.#entered >> 3);
+  }
+
   /** Whether a sweep is due. */
   get full(): boolean {
-    return this.identities >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
+    return this.#load >= this.#threshold || this.size >= this.#thresholdWithStrings || this.#text >= MAX_TEXT ||
       this.#strings?.full === true;
   }
 
@@ -280,7 +296,7 @@ export class HandleTable {
     const least = strings === undefined ? MIN_WITH_STRINGS : MIN_WITH_NATIVE_STRINGS;
     const perHeap = heapBytes / HEAP_BYTES_PER_STRING;
     this.#kept = this.identities;
-    this.#threshold = Math.max(MIN_HANDLES, this.#kept * 2);
+    this.#threshold = Math.max(MIN_HANDLES, this.#load * 2);
     this.#thresholdWithStrings = Math.max(least, this.size * 2, perHeap);
     this.#text = 0;
     if (strings === undefined) return;
@@ -293,16 +309,18 @@ export class HandleTable {
   #sweepRange(marks: Uint8Array, first: number, end: number): void {
     const values = this.#values;
     const free = this.#free;
+    const ids = this.#ids;
     const strings = this.#strings;
     for (let id = first; id < end; id++) {
       if (marks[id] !== 0) continue;
       const value = values[id];
       if (value === FREE) continue;
       if (value === WEAK) this.#dropWeak(id);
-      else if (typeof value !== "string") this.#ids.delete(keyOf(value));
+      else if (typeof value !== "string" && (ids.size === 0 || !ids.delete(keyOf(value)))) this.#entered--;
       values[id] = FREE;
       free.push(id);
       strings?.leave(id);
+      this.#freed?.(value);
     }
   }
 

@@ -101,3 +101,32 @@ Deno.test("values held weakly keep their numbers, are held strongly once used, a
   table.strengthenAll();
   assert.deepEqual([table.valueOf(again), table.valueOf(words[0])], [values[2], values[0]]);
 });
+
+Deno.test("a sweep is due after 1,024 values with identity, or eight times as many that no lookup finds", () => {
+  const known = new HandleTable(TAG), entered = new HandleTable(TAG);
+  for (let n = 1; n < 1024; n++) known.handleOf({ n });
+  for (let n = 1; n < 8 * 1024; n++) entered.enter({ n });
+  assert.deepEqual([known.full, entered.full], [false, false]);
+  known.handleOf({ n: 0 });
+  entered.enter({ n: 0 });
+  assert.deepEqual([known.full, entered.full], [true, true]);
+  entered.sweep(() => {});
+  assert.equal(entered.full, false);
+});
+
+Deno.test("values that no lookup finds count as values with identity, stay strong, and are reported when they are freed", () => {
+  const freed: unknown[] = [];
+  const table = new HandleTable(TAG, (value) => freed.push(value));
+  const objects = [{ n: 0 }, { n: 1 }, { n: 2 }];
+  const words = objects.map((object) => table.enter(object));
+  const known = table.handleOf(objects);
+  assert.equal(new Set([...words, known]).size, 4);
+  assert.deepEqual([table.identities, table.has(objects[0]), table.has(objects)], [4, false, true]);
+  assert.equal(table.valueOf(words[1]), objects[1]);
+  assert.equal(table.weaken(words[1]), undefined);
+  table.sweep((mark) => mark(words[1]));
+  assert.deepEqual(freed, [objects[0], objects[2], objects]);
+  assert.equal(table.identities, 1);
+  table.sweep(() => {});
+  assert.equal(table.identities, 0);
+});

@@ -6,15 +6,13 @@
  * Invariant: addresses held only by JavaScript are not roots, so a caller that allocates several objects passes an
  * allocator that does not collect.
  */
-import { layoutFields, OBJECT } from "../../abi/gc_layout.ts";
+import { type FieldLayout, layoutFields, OBJECT } from "../../abi/gc_layout.ts";
 import { currentHost } from "../../host/current.ts";
-import { canonicalType } from "../../wasm/subtype.ts";
-import { byteSize, isRef, type ValType } from "../../wasm/types.ts";
+import { canonicalType, fieldsBeforeDescriptor, matchesValType } from "../../wasm/subtype.ts";
+import { byteSize, EXTERNREF, isRef, type ValType } from "../../wasm/types.ts";
 
 /** The memory layout of a struct type. */
-interface Layout {
-  readonly bytes: number;
-  readonly offsets: readonly number[];
+interface Layout extends FieldLayout {
   readonly storage: readonly ValType[];
 }
 
@@ -30,7 +28,7 @@ function layoutOf(typeId: number): Layout {
   const { composite } = canonicalType(typeId);
   const fields = composite.kind === "struct" ? composite.fields : [];
   const storage = fields.map((field) => field.storage);
-  return layouts[typeId] = { ...layoutFields(storage.map(byteSize)), storage };
+  return layouts[typeId] = { ...layoutFields(storage.map(byteSize), fieldsBeforeDescriptor(typeId)), storage };
 }
 
 /** The storage type of the elements of array type `typeId`. */
@@ -71,13 +69,22 @@ function writeHeader(view: DataView, typeId: number, length: number): void {
   view.setUint32(OBJECT.LENGTH, length, true);
 }
 
-/** Creates a struct of type `typeId` with the given fields, or with all fields zero. */
-export function newStruct(allocate: Allocate, typeId: number, fields: readonly bigint[] | undefined): number {
-  const { bytes, offsets, storage } = layoutOf(typeId);
+/**
+ * Creates a struct of type `typeId` with the given fields, or with all fields zero. `descriptor` is the reference to
+ * its descriptor if the type has one.
+ */
+export function newStruct(
+  allocate: Allocate,
+  typeId: number,
+  fields: readonly bigint[] | undefined,
+  descriptor?: bigint,
+): number {
+  const { bytes, offsets, storage, descriptor: at } = layoutOf(typeId);
   const address = allocate(bytes);
   const view = viewOf(address, bytes);
   writeHeader(view, typeId, 0);
   fields?.forEach((bits, k) => writeBits(view, offsets[k], storage[k], bits));
+  if (descriptor !== undefined) view.setBigUint64(at, descriptor, true);
   return address;
 }
 
@@ -156,8 +163,29 @@ export function objectShape(typeId: number, length: number): Shape {
 const structShapes: (Shape | undefined)[] = [];
 
 function structShape(typeId: number): Shape {
-  const { bytes, offsets, storage } = layoutOf(typeId);
-  return structShapes[typeId] ??= { bytes, references: offsets.filter((_, k) => isRef(storage[k])) };
+  const { bytes, offsets, storage, descriptor } = layoutOf(typeId);
+  return structShapes[typeId] ??= {
+    bytes,
+    references: [...offsets.filter((_, k) => isRef(storage[k])), ...(descriptor === 0 ? [] : [descriptor])],
+  };
+}
+
+/**
+ * The reference from which the object at `address` has its prototype in JavaScript: the first field of its descriptor,
+ * if that is an immutable externref (custom descriptors, "JS Prototypes"). 0 for all other objects.
+ */
+export function prototypeWord(address: number): number {
+  const typeId = typeIdAt(address);
+  const { descriptor } = canonicalType(typeId);
+  if (descriptor === undefined) return 0;
+  const { composite } = canonicalType(descriptor);
+  const first = composite.kind === "struct" ? composite.fields[0] : undefined;
+  if (first === undefined || first.mutable || !matchesValType(first.storage, EXTERNREF)) return 0;
+  return wordAt(wordAt(address + layoutOf(typeId).descriptor) + layoutOf(descriptor).offsets[0]);
+}
+
+function wordAt(address: number): number {
+  return Number(viewOf(address, 8).getBigUint64(0, true));
 }
 
 /** The canonical type id of the object at `address`. */

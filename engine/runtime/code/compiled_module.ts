@@ -13,10 +13,9 @@ import type { DataSegment, Export } from "../../wasm/module.ts";
 import { closeFuncType, closeGlobalType, closeTableType } from "../../wasm/subtype.ts";
 import type { FuncType, GlobalType, TableType } from "../../wasm/types.ts";
 import { constantOffset, type ConstInit, prepareConst } from "./const_expr.ts";
-import { type DebugLines, debugLines } from "../traps/debug_lines.ts";
+import { DebugPlaces } from "../traps/debug_places.ts";
 import type { GuestThread } from "../thread/guest_thread.ts";
 import { ImageReferences } from "./image_references.ts";
-import { metadataOf } from "../../artifact/module_metadata.ts";
 import type { ImageOwner } from "../traps/trap_error.ts";
 
 /** Compiles the bodies of a module when they are called. */
@@ -58,12 +57,12 @@ export class CompiledModule implements ImageOwner {
   readonly tableTypes: readonly TableType[];
   readonly globalInits: readonly ConstInit[];
   readonly tableInits: readonly (ConstInit | undefined)[];
-  #lines: DebugLines | undefined;
-  #codeStart = 0;
   #datas: readonly PreparedData[] | undefined;
+  /** Source locations from debugging information; all compilations of the module share them. */
+  readonly debugPlaces: DebugPlaces;
   /**
    * The source location of an offset in the binary form: in the text of a module in text form, otherwise in the source
-   * that DWARF names.
+   * that a source map or DWARF names.
    */
   readonly placeOf: (offset: number) => SourcePlace | undefined;
   /**
@@ -116,7 +115,8 @@ export class CompiledModule implements ImageOwner {
     this.codeOffset = parts.codeOffset;
     this.#makeThunks = parts.lateThunks;
     this.references = parts.references ?? new ImageReferences(true);
-    this.placeOf = same?.placeOf ?? ((offset) => parts.placeOf?.(offset) ?? this.#debugPlace(offset));
+    const debugPlaces = this.debugPlaces = same?.debugPlaces ?? new DebugPlaces(valid, parts.codeOffset);
+    this.placeOf = same?.placeOf ?? ((offset) => parts.placeOf?.(offset) ?? debugPlaces.placeOf(offset));
     const ids = valid.canonicalIds;
     this.#closedTypes = same === undefined ? [] : same.#closedTypes;
     this.globalTypes = same?.globalTypes ?? valid.globalTypes.map((type) => closeGlobalType(type, ids));
@@ -167,17 +167,6 @@ export class CompiledModule implements ImageOwner {
 
   get moduleName(): string | undefined {
     return this.valid.names.module;
-  }
-
-  /** The location from the DWARF line tables, which the first trap reads. */
-  #debugPlace(offset: number): SourcePlace | undefined {
-    if (this.#lines === undefined) {
-      const { customs, bytes } = this.valid;
-      const lines = debugLines(customs);
-      this.#codeStart = lines === undefined ? 0 : this.codeOffset ?? metadataOf(bytes).codeOffset;
-      this.#lines = lines ?? (() => undefined);
-    }
-    return this.#lines(offset - this.#codeStart);
   }
 
   /** Whether code counts the depth of calls in THREAD.DEPTH_LEFT. */

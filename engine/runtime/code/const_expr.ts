@@ -22,8 +22,11 @@ export interface ConstEnv {
   /** All 16 bytes of the cell of a v128 global. */
   globalVector(index: number): Uint8Array;
   funcWord(index: number): bigint;
-  /** Creates an object of a type of the module and returns its address. Omitted fields are zero. */
-  newStruct(typeIndex: number, fields?: readonly bigint[]): bigint;
+  /**
+   * Creates an object of a type of the module and returns its address. Omitted fields are zero. Traps if `descriptor`
+   * is null, which is absent for types without descriptors.
+   */
+  newStruct(typeIndex: number, fields?: readonly bigint[], descriptor?: bigint): bigint;
   newArray(typeIndex: number, length: number, fill?: bigint): bigint;
   newFixedArray(typeIndex: number, elements: readonly bigint[]): bigint;
   /** The number of fields of a struct type. */
@@ -123,6 +126,15 @@ function run(expr: Expr, env: ConstEnv): bigint {
       }
       case CONSTANT.STRUCT_NEW_DEFAULT:
         stack.push(env.newStruct(reader.index));
+        break;
+      case CONSTANT.STRUCT_NEW_DESC: {
+        const descriptor = stack.pop();
+        const count = env.fieldCount(reader.index);
+        stack.push(env.newStruct(reader.index, stack.splice(stack.length - count, count), descriptor));
+        break;
+      }
+      case CONSTANT.STRUCT_NEW_DEFAULT_DESC:
+        stack.push(env.newStruct(reader.index, undefined, stack.pop()));
         break;
       case CONSTANT.ARRAY_NEW: {
         const length = Number(BigInt.asUintN(32, stack.pop()!));

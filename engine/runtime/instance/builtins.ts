@@ -7,39 +7,36 @@ import { BUILTIN_ROWS, NO_BYTES } from "../../abi/builtins.ts";
 import { THREAD } from "../../abi/context_layout.ts";
 import { Bug, markUncatchable, type TrapError } from "../../base/errors.ts";
 import { TRAP } from "../../base/traps.ts";
+import type { HeapUser } from "../../gc/heap_owner.ts";
 import type { Sharer } from "../../gc/references.ts";
 import { now } from "../../host/clocks.ts";
 import { elementBytes, newArrayOfBytes, newArrayOfWords, writeBytes, writeWords } from "../boundary/heap_objects.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { Exception, type ExceptionBoundary, type Tag } from "../exceptions/exception.ts";
+import { Exception, type Tag } from "../exceptions/exception.ts";
+import type { ContextBlock } from "../memory/context_arena.ts";
 import type { Memory } from "../memory/memory.ts";
 import { WAIT } from "../memory/shared_pages.ts";
 import type { CallRecorder } from "../suspension/call_recorder.ts";
-import type { GuestThread } from "../thread/guest_thread.ts";
+import type { ContinuationStore } from "./continuations.ts";
+import { CONTINUATIONS } from "./late_continuations.ts";
 import type { Segments } from "./segments.ts";
 import type { Table } from "./table.ts";
 
 /** The services of the store for builtins. */
-interface BuiltinStore extends ExceptionBoundary {
-  readonly thread: GuestThread;
-  allocate(bytes: number, limit: number): number;
-  raise(exception: Exception): void;
-  rethrow(): void;
-  exceptionOf(word: number): Exception | undefined;
-  caughtWord(): number;
+interface BuiltinStore extends ContinuationStore {
+  allocate(bytes: number, instance: HeapUser): number;
   compileBody(index: number): number;
-  checkStack(recorder: CallRecorder | undefined): void;
 }
 
 /** The parts of an instance that builtins need. */
-interface BuiltinInstance extends Sharer {
+interface BuiltinInstance extends Sharer, HeapUser {
   readonly store: BuiltinStore;
   readonly module: CompiledModule;
   readonly memories: readonly Memory[];
   readonly tables: readonly Table[];
   readonly tags: readonly Tag[];
+  readonly block: ContextBlock;
   readonly segments: Segments;
-  readonly maxHeapBytes: number;
   readonly recorder: CallRecorder | undefined;
   trap(code: number): TrapError;
 }
@@ -74,17 +71,17 @@ const BUILTINS: Readonly<Record<ParkingName, Builtin>> = {
     serve: (i) => i.segments.initTable(int(i, 0), int(i, 1), word(i, 2), word(i, 3), word(i, 4)),
   },
   elem_drop: { serve: (i) => i.segments.dropElem(int(i, 0)) },
-  throw: { serve: (i) => i.store.raise(Exception.thrown(i.tags[int(i, 0)], i.store, i)) },
+  throw: { serve: (i) => i.store.caught.raise(Exception.thrown(i.tags[int(i, 0)], i.store, i)) },
   throw_ref: { serve: throwReference },
-  rethrow: { serve: (i) => i.store.rethrow() },
-  caught: { serve: (i) => setWord(i, i.store.caughtWord()) },
+  rethrow: { serve: (i) => i.store.caught.rethrow() },
+  caught: { serve: (i) => setWord(i, i.store.sweeps.exceptionWord(i.store.caught.take())) },
   memory_wait32: { serve: (i) => setInt(i, wait(i, 4)) },
   memory_wait64: { serve: (i) => setInt(i, wait(i, 8)) },
   memory_notify: { serve: notify },
   gc_allocate: {
     isWork: true,
     serve: (i) => {
-      if (word(i, 0) !== NO_BYTES) setWord(i, i.store.allocate(word(i, 0), i.maxHeapBytes));
+      if (word(i, 0) !== NO_BYTES) setWord(i, i.store.allocate(word(i, 0), i));
     },
   },
   array_new_data: { isWork: true, serve: newArrayOfData },
@@ -92,8 +89,26 @@ const BUILTINS: Readonly<Record<ParkingName, Builtin>> = {
   array_init_data: { isWork: true, serve: initArrayFromData },
   array_init_elem: { isWork: true, serve: initArrayFromElements },
   compile_body: { isWork: true, serve: (i) => setWord(i, i.store.compileBody(int(i, 0))) },
-  check_stack: { serve: (i) => i.store.checkStack(i.recorder) },
+  cont_new: late("newContinuation"),
+  cont_bind: late("bindContinuation"),
+  suspend: late("suspend"),
+  resume: late("resume"),
+  resume_throw: late("resumeThrow"),
+  resume_throw_ref: late("resumeThrowReference"),
+  switch_to: late("switchTo"),
+  check_stack: { serve: (i) => i.store.traps.checkStack(i.recorder) },
 };
+
+/** A builtin of continuations, whose module is loaded by its first call. */
+function late(name: keyof ReturnType<typeof CONTINUATIONS.get>): Builtin {
+  const builtin: { serve: Serve } = {
+    serve: (instance) => {
+      builtin.serve = CONTINUATIONS.get()[name];
+      builtin.serve(instance);
+    },
+  };
+  return builtin;
+}
 
 /** By row of abi/builtins.ts; undefined for native routines. */
 const BY_ROW: readonly (Builtin | undefined)[] = BUILTIN_ROWS.map(({ name }) =>
@@ -183,7 +198,7 @@ function copyTable(instance: BuiltinInstance): void {
 function throwReference(instance: BuiltinInstance): void {
   const exception = instance.store.exceptionOf(word(instance, 0));
   if (exception === undefined) throw instance.trap(TRAP.NULL_EXCEPTION);
-  instance.store.raise(exception);
+  instance.store.caught.raise(exception);
 }
 
 /** Slots: type, segment, first byte of the segment, count. The segment is read before an allocation uses the slots. */
@@ -201,8 +216,8 @@ function newArrayOfElements(instance: BuiltinInstance): void {
   setWord(instance, newArrayOfWords(allocator(instance), typeId, words));
 }
 
-function allocator({ store, maxHeapBytes }: BuiltinInstance): (bytes: number) => number {
-  return (bytes) => store.allocate(bytes, maxHeapBytes);
+function allocator(instance: BuiltinInstance): (bytes: number) => number {
+  return (bytes) => instance.store.allocate(bytes, instance);
 }
 
 /** Slots: type, segment, array, its first element, first byte of the segment, count. */

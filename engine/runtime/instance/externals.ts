@@ -121,7 +121,7 @@ export class ExternTable {
       limits: limits(initial, maximum, MAX_TABLE_ELEMENTS, 0xffffffff),
       element,
     });
-    store.addHostObject(table);
+    store.sweeps.addHostObject(table);
     return new ExternTable(store, table);
   }
 
@@ -177,7 +177,7 @@ export class ExternTable {
 
   #word(value: unknown): number {
     const table = this[EXTERN];
-    this.#store.relieveHost();
+    this.#store.sweeps.relieveHost();
     return this.#store.toWord(value, table.type.element, table);
   }
 
@@ -225,13 +225,13 @@ export class ExternGlobal {
     if (typeof mutable !== "boolean") {
       throw new TypeError(`The mutability of a global must be true or false, not ${inWords(mutable)}`);
     }
-    if (isRef(type)) store.relieveHost();
+    if (isRef(type)) store.sweeps.relieveHost();
     const block = store.thread.contexts.allocate(16);
     const initial = value === undefined ? defaultValue(type) : value;
     const global = new Global({ type, mutable }, block.region, block.offset, block);
     const made = new ExternGlobal(store, global);
     writeValue(block.region, block.offset, type, initial, made.#boundary);
-    store.addHostObject(global);
+    store.sweeps.addHostObject(global);
     return made;
   }
 
@@ -251,7 +251,7 @@ export class ExternGlobal {
   /** Throws TypeError if the global is immutable or the value does not have its type. */
   set value(value: unknown) {
     const { region, offset, type } = this[EXTERN];
-    if (isRef(type.type)) this.#store.relieveHost();
+    if (isRef(type.type)) this.#store.sweeps.relieveHost();
     if (!type.mutable) throw new TypeError("The global is immutable");
     writeValue(region, offset, type.type, value, this.#boundary);
   }

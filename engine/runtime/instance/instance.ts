@@ -7,16 +7,18 @@
  * JavaScript no longer refers to it.
  */
 import { Finalizers, type Weak } from "../../host/finalizers.ts";
+import type { HeapOwner } from "../../gc/heap_owner.ts";
 import type { Sharer } from "../../gc/references.ts";
-import type { ValType } from "../../wasm/types.ts";
+import { topHeap } from "../../wasm/subtype.ts";
+import { HEAP, heapOf, isRef, type ValType } from "../../wasm/types.ts";
 import type { Boundary } from "../boundary/values.ts";
 import { MEMORY, RECORD, SHARED_LENGTH_SIZE, TABLE } from "../../abi/context_layout.ts";
-import { TrapError } from "../../base/errors.ts";
-import { TRAP_MESSAGES } from "../../base/traps.ts";
+import type { TrapError } from "../../base/errors.ts";
+import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
 import type { ConstEnv } from "../code/const_expr.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
-import { isException, Tag } from "../exceptions/exception.ts";
+import { Tag } from "../exceptions/exception.ts";
 import { type FuncInfo, registerFunc } from "./func.ts";
 import { Global } from "./global.ts";
 import { newFilledArray, newFixedArray, newStruct } from "../boundary/heap_objects.ts";
@@ -30,6 +32,12 @@ import type { NativeRegion } from "../memory/native_region.ts";
 import { Segments } from "./segments.ts";
 import type { Store } from "./store.ts";
 import { Table, type TableUser } from "./table.ts";
+
+/** The owner of the objects that one instance makes, and the block of its allocation cells. */
+export interface OwnHeap {
+  readonly owner: HeapOwner;
+  readonly block: ContextBlock;
+}
 
 /** A module instance. */
 export class Instance implements MemoryUser, TableUser, ConstEnv {
@@ -58,7 +66,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Conversion of references between JavaScript and its code. */
   readonly boundary: Boundary;
   readonly segments: Segments = new Segments(this);
-  /** The limit in bytes of the garbage-collected heap when its code allocates. */
+  /** The owner of the objects that its code makes, and the limit of the owner's bytes. */
+  readonly heapOwner: HeapOwner;
   maxHeapBytes = 0;
   /** Maps errors of its calls to the values that callers receive instead, if set. */
   outward: ((error: unknown) => unknown) | undefined;
@@ -78,14 +87,16 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** States of it and others that may be restored (checkpoint.ts), as long as JavaScript refers to them. */
   readonly saved: Set<WeakRef<{ visit(visit: (word: number) => void): void }>> = new Set();
 
-  constructor(store: Store, module: CompiledModule, block: ContextBlock) {
+  /** `own` is the owner of the objects that it makes, if that is not the common one. */
+  constructor(store: Store, module: CompiledModule, block: ContextBlock, own?: OwnHeap) {
     this.store = store;
     this.module = module;
     this.boundary = new InstanceBoundary(store, this);
     this.block = block;
-    this.number = store.newInstanceNumber();
-    this.weak = INSTANCES.track(this, { store, number: this.number, block });
-    store.addInstance(this.number, this.weak);
+    this.number = store.instances.newNumber();
+    this.heapOwner = own?.owner ?? store.heap.common;
+    this.weak = INSTANCES.track(this, { store, number: this.number, block, own });
+    store.instances.add(this.number, this.weak);
   }
 
   get region(): NativeRegion {
@@ -105,10 +116,12 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /**
    * The instances whose functions its code can call directly: the owners of its imports, and the users of its tables.
    */
-  *neighbours(): Generator<Instance> {
-    for (const object of this.retained) if (object instanceof Instance) yield object;
-    for (const { owner } of this.globals) if (owner instanceof Instance) yield owner;
-    for (const table of this.tables) for (const user of table.users) if (user instanceof Instance) yield user;
+  neighbours(): Instance[] {
+    const found: Instance[] = [];
+    for (const object of this.retained) if (object instanceof Instance) found.push(object);
+    for (const { owner } of this.globals) if (owner instanceof Instance) found.push(owner);
+    for (const table of this.tables) for (const user of table.users) if (user instanceof Instance) found.push(user);
+    return found;
   }
 
   memoryMoved(memory: Memory): void {
@@ -274,8 +287,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return this.region.address + this.recordOffset(index);
   }
 
-  newStruct(typeIndex: number, fields?: readonly bigint[]): bigint {
-    return BigInt(newStruct(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex], fields));
+  newStruct(typeIndex: number, fields?: readonly bigint[], descriptor?: bigint): bigint {
+    if (descriptor === 0n) throw this.trap(TRAP.NULL_DESCRIPTOR);
+    return BigInt(newStruct(this.#allocateConstant, this.module.valid.canonicalIds[typeIndex], fields, descriptor));
   }
 
   newArray(typeIndex: number, length: number, fill = 0n): bigint {
@@ -291,7 +305,7 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     return composite.kind === "struct" ? composite.fields.length : 0;
   }
 
-  readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this.maxHeapBytes);
+  readonly #allocateConstant = (bytes: number): number => this.store.allocateConstant(bytes, this);
 
   /**
    * Marks every reference in its globals, its tables, its element segments and the state that `reset` restores, each
@@ -318,12 +332,14 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   /** Whether an object that it can reach may be reachable from an instance other than `own`, or belong to it. */
   sharesReferences(own: ReadonlySet<Instance> = new Set([this])): boolean {
     const isOther = (sharer: unknown) => sharer instanceof Instance && !own.has(sharer);
-    for (const holder of [...this.globals, ...this.tables, ...this.tags, ...this.retained, ...this.targets ?? []]) {
-      if (holder instanceof Instance) {
-        // References pass in both directions, or in none.
-        if (!own.has(holder) && (holder.retained.has(this) || holder.targets?.has(this) === true)) return true;
-      } else if (holder instanceof Global || holder instanceof Table || holder instanceof Tag) {
-        for (const sharer of holder.sharers()) if (isOther(sharer)) return true;
+    for (const holders of [this.globals, this.tables, this.tags, this.retained, this.targets ?? []]) {
+      for (const holder of holders) {
+        if (holder instanceof Instance) {
+          // References pass in both directions, or in none.
+          if (!own.has(holder) && (holder.retained.has(this) || holder.targets?.has(this) === true)) return true;
+        } else if (holder instanceof Global || holder instanceof Table || holder instanceof Tag) {
+          for (const sharer of holder.sharers()) if (isOther(sharer)) return true;
+        }
       }
     }
     return false;
@@ -345,18 +361,19 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.#visitSaved(word);
   }
 
-  /** Marks every exnref in its globals, its tables and the state that `reset` restores; ignores other references. */
+  /**
+   * Marks every reference to an exception or a continuation in its globals, its tables and the state that `reset`
+   * restores; ignores other references.
+   */
   markExceptions(mark: (word: number, holder: Sharer) => void): void {
     this.#visitSaved((word) => mark(word, this));
-    for (const global of this.globals) if (isException(global.type.type)) global.markReferences(mark);
-    for (const table of this.tables) if (isException(table.type.element)) table.markReferences(mark);
+    for (const global of this.globals) if (holdsHandles(global.type.type)) global.markReferences(mark);
+    for (const table of this.tables) if (holdsHandles(table.type.element)) table.markReferences(mark);
   }
 
   /** The error of trap `code`, with the guest's frames if code is running. */
   trap(code: number): TrapError {
-    return this.store.thread.depth > 0
-      ? this.store.trapInBuiltin(TRAP_MESSAGES[code])
-      : new TrapError(TRAP_MESSAGES[code]);
+    return this.store.traps.withMessage(TRAP_MESSAGES[code]);
   }
 
   /**
@@ -367,20 +384,21 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     if (this.closed) return;
     this.closed = true;
     this.startState = undefined;
-    this.store.closeInstance(this.number);
+    this.store.instances.close(this.number);
     if (this.isShared || this.isActive) return;
     const { importedMemoryCount, importedTableCount } = this.module.valid;
     for (let i = importedMemoryCount; i < this.memories.length; i++) this.memories[i].close();
     for (let i = importedTableCount; i < this.tables.length; i++) this.tables[i].releaseBudget();
+    this.store.heap.removeOwner(this.heapOwner);
   }
 
   /**
-   * Whether its code is on the stack. Every activation stores its context there: in the parked frame, or next to the
-   * return address of a call into another instance.
+   * Whether its code is on the stack, or in a continuation. Every activation stores its context there: in the parked
+   * frame, or next to the return address of a call into another instance.
    */
   get isActive(): boolean {
     const { thread } = this.store;
-    return thread.depth > 0 && thread.stack.holdsWord(this.block.address);
+    return (thread.depth > 0 || thread.continuations.live.length > 0) && thread.stack.holdsWord(this.block.address);
   }
 
   /**
@@ -391,7 +409,8 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
   requireIdle(): void {
     if (this.closed) throw new Error("The instance is closed");
     const { thread } = this.store;
-    if (thread.depth === 0 && thread.stack.suspended.size === 0) return;
+    if (thread.continuations.live.length > 0) this.store.sweeps.sweepContinuations();
+    if (thread.depth === 0 && !thread.stack.hasSavedFrames) return;
     if (thread.stack.holdsWord(this.block.address)) {
       throw new Error("The instance is not idle: one of its calls is in progress");
     }
@@ -407,6 +426,13 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
       );
     }
   }
+}
+
+/** Whether references of `type` are to exceptions or continuations. */
+function holdsHandles(type: ValType): boolean {
+  if (!isRef(type)) return false;
+  const top = topHeap(heapOf(type));
+  return top === HEAP.exn || top === HEAP.cont;
 }
 
 /** The instance whose VM context an exported function uses. */
@@ -447,7 +473,7 @@ class InstanceBoundary implements Boundary {
   }
 
   relieve(): void {
-    this.#store.relieve();
+    this.#store.sweeps.relieve();
   }
 
   hostValue(word: number): unknown {
@@ -462,7 +488,18 @@ class InstanceBoundary implements Boundary {
   }
 }
 
-const INSTANCES = new Finalizers<{ store: Store; number: number; block: ContextBlock }>((held) => {
-  held.store.dropInstance(held.number);
-  held.store.thread.contexts.release(held.block);
+/** The registered data of an instance. */
+interface HeldInstance {
+  store: Store;
+  number: number;
+  block: ContextBlock;
+  own: OwnHeap | undefined;
+}
+
+const INSTANCES = new Finalizers<HeldInstance>(({ store, number, block, own }) => {
+  store.instances.drop(number);
+  store.thread.contexts.release(block);
+  if (own === undefined) return;
+  store.heap.removeOwner(own.owner);
+  store.thread.contexts.release(own.block);
 });

@@ -5,6 +5,7 @@
  */
 import { finalizeCollected } from "../../host/finalizers.ts";
 import { CONTEXT, MEMORY, RECORD, TAG_SIZE } from "../../abi/context_layout.ts";
+import { CELLS } from "../../abi/gc_layout.ts";
 import { LinkError, SuspensionError } from "../../base/errors.ts";
 import {
   closeFuncType,
@@ -41,7 +42,7 @@ import { EXTERN, ExternGlobal, ExternTable } from "./externals.ts";
 import { funcInfo, hostTypeOf } from "./func.ts";
 import { Global } from "./global.ts";
 import { STACK_BYTES } from "../thread/guest_thread.ts";
-import { Instance, instanceOf } from "./instance.ts";
+import { Instance, instanceOf, type OwnHeap } from "./instance.ts";
 import { applyState, captureStart } from "./instance_state.ts";
 import type { InstanceState } from "./captured_state.ts";
 import type { BoundaryFunction } from "../suspension/call_recorder.ts";
@@ -74,8 +75,9 @@ export interface InstanceLimits {
    */
   maxStackBytes?: number;
   /**
-   * Maximum size in bytes of the garbage-collected heap when one of its functions allocates. All instances of a
-   * JavaScript realm share one heap. If a collection cannot free enough, the allocation traps. Default: 4 GiB.
+   * Maximum size in bytes of the structures and arrays that its functions have made and that are still referenced, in
+   * blocks of 64 KiB. If a collection cannot free enough, the allocation traps. Default: 4 GiB, for all instances with
+   * the default together.
    */
   maxHeapBytes?: number;
 }
@@ -113,7 +115,10 @@ export function instantiate(
   if (record !== undefined) checkRecordable(module, context, restored !== undefined);
 
   const block = thread.contexts.allocate(layout.size);
-  const instance = new Instance(store, module, block);
+  const usesHeap = valid.hasUnknownFeatures === true || valid.usedFeatures.has("gc");
+  const isCounted = budget !== undefined || limits.maxHeapBytes < DEFAULT_LIMITS.maxHeapBytes;
+  const own = usesHeap && isCounted ? addHeapOwner(store, budget) : undefined;
+  const instance = new Instance(store, module, block, own);
   thread.initContext(
     block.region,
     block.offset,
@@ -123,12 +128,12 @@ export function instantiate(
   );
   // Code of a replay counts down from zero.
   instance.stackUnits = module.settings.stack === "logged" ? 0 : Math.min(limits.maxStackBytes, STACK_BYTES);
-  block.region.setWord(block.offset + CONTEXT.HEAP, store.heap.cells);
+  block.region.setWord(block.offset + CONTEXT.HEAP, instance.heapOwner.cells);
   instance.maxHeapBytes = limits.maxHeapBytes;
   instance.outward = errors;
   instance.recorder = record;
   try {
-    store.heap.types.define(valid.canonicalIds, valid.hasUnknownFeatures === true || valid.usedFeatures.has("gc"));
+    store.heap.types.define(valid.canonicalIds, usesHeap);
     addFunctions(instance, values, promises === "values", refusals);
     addMemories(instance, values, limits, budget);
     addTables(instance, values, limits, budget);
@@ -156,7 +161,7 @@ export function instantiate(
       return instance;
     });
   } catch (error) {
-    store.closeInstance(instance.number); // its functions in imported tables remain callable
+    store.instances.close(instance.number); // its functions in imported tables remain callable
     throw error;
   }
 }
@@ -176,7 +181,7 @@ export async function instantiateAsync(
     const info = funcInfo(instance.exportedFunc(start))!;
     await callAsync(instanceOf(info), info.funcIndex, context, []);
   } catch (error) {
-    store.closeInstance(instance.number);
+    store.instances.close(instance.number);
     throw error;
   }
   if (context.resettable) captureStart(instance);
@@ -329,8 +334,10 @@ function checkFunc(module: CompiledModule, entry: Import, index: number, value: 
     throw mismatch(entry, `a function ${funcTypeName(type)}`, "a function of a closed instance");
   }
   const wanted = module.valid.canonicalIds[module.valid.funcTypeIndices[index]];
-  if (!isSubtypeId(info.typeId, wanted)) {
-    throw mismatch(entry, `a function ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
+  const isExact = module.valid.exactImports.has(index);
+  if (isExact ? info.typeId !== wanted : !isSubtypeId(info.typeId, wanted)) {
+    const kind = isExact ? "a function of exactly the type" : "a function";
+    throw mismatch(entry, `${kind} ${funcTypeName(type)}`, `one of type ${funcTypeName(info.type)}`);
   }
 }
 
@@ -484,6 +491,14 @@ function suspendingRules({ thread }: Store, refusal: Refusal | undefined, entry:
     canSuspend: () => thread.depth === thread.suspendableDepth,
     refusal: () => typeof value === "function" ? value() as Error : new SuspensionError(message),
   };
+}
+
+/** An owner for the objects of one instance, with allocation cells of its own. */
+function addHeapOwner({ heap, thread }: Store, budget: Budget | undefined): OwnHeap {
+  const block = thread.contexts.allocate(CELLS.SIZE);
+  const { address, region: { u32 }, offset } = block;
+  const words = u32.subarray(offset >> 2, (offset + CELLS.SIZE) >> 2);
+  return { block, owner: heap.addOwner({ address, words }, budget) };
 }
 
 function addMemories(

@@ -12,6 +12,8 @@ import { objectShape } from "../boundary/heap_objects.ts";
 
 /** Size of a window, the part of the heap that one view covers. */
 const WINDOW_BYTES = 1 << 20;
+/** The windows that a store keeps; the collector of JavaScript counts the bytes of each as used. */
+const KEPT_WINDOWS = 16;
 
 /** The parts of the store that copies use. */
 interface ObjectStore {
@@ -20,13 +22,25 @@ interface ObjectStore {
   exceptionOf(word: number): Exception | undefined;
 }
 
-/** Views of the heap, one per window. */
+/**
+ * Views of the heap, one per window. They are cached, because each new view counts as external memory and makes the
+ * host's collector run earlier: with a reset for each request, that was the greatest cost of a server. A view aliases
+ * the memory, so it never holds stale bytes; only bytes of live objects are accessed through it.
+ */
 class Windows {
+  static readonly #ofStores = new WeakMap<ObjectStore, Windows>();
   readonly #view: (address: number, bytes: number) => ArrayBuffer;
   readonly #windows = new Map<number, Uint8Array>();
 
-  constructor(store: ObjectStore) {
-    this.#view = (address, bytes) => store.thread.host.view(address, bytes);
+  /** The windows of a store. */
+  static of(store: ObjectStore): Windows {
+    let windows = Windows.#ofStores.get(store);
+    if (windows === undefined) Windows.#ofStores.set(store, windows = new Windows(store));
+    return windows;
+  }
+
+  private constructor({ thread: { host } }: ObjectStore) {
+    this.#view = (address, bytes) => host.view(address, bytes);
   }
 
   /** The bytes of an object; `length` bytes from `address` on. */
@@ -35,7 +49,10 @@ class Windows {
     if (at + length > WINDOW_BYTES) return new Uint8Array(this.#view(address, length));
     const start = address - at;
     let window = this.#windows.get(start);
-    if (window === undefined) this.#windows.set(start, window = new Uint8Array(this.#view(start, WINDOW_BYTES)));
+    if (window === undefined) {
+      if (this.#windows.size >= KEPT_WINDOWS) this.#windows.clear();
+      this.#windows.set(start, window = new Uint8Array(this.#view(start, WINDOW_BYTES)));
+    }
     return window.subarray(at, at + length);
   }
 }
@@ -58,7 +75,7 @@ export class ObjectGraph {
 
   /** Copies the objects that are reachable from the references that `roots` visits; undefined if there are none. */
   static copy(store: ObjectStore, roots: (visit: (word: number) => void) => void): ObjectGraph | undefined {
-    const windows = new Windows(store);
+    const windows = Windows.of(store);
     const sizes = new Map<number, number>();
     const others = new Set<number>();
     const pending: number[] = [];
@@ -103,7 +120,7 @@ export class ObjectGraph {
   }
 
   #each(store: ObjectStore, use: (object: Uint8Array, copy: Uint8Array) => void): void {
-    const windows = new Windows(store);
+    const windows = Windows.of(store);
     let at = 0;
     this.#addresses.forEach((address, k) => {
       const size = this.#sizes[k];

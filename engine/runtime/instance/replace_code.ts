@@ -29,7 +29,7 @@ export function replaceCode(
 ): readonly number[] {
   requireSameLayout(old, code);
   const replaced = old.references.isShared ? [] : patchEntries(store, old, code, replaceable, writeEntryJump);
-  for (const instance of store.instancesOf(old)) instance.adoptCode(code);
+  for (const instance of store.instances.ofModule(old)) instance.adoptCode(code);
   return replaced;
 }
 

@@ -3,44 +3,38 @@
  * addresses, VM contexts, references. Out: the module of a code address, the instance of a context, and the JavaScript
  * value of a reference and vice versa.
  */
-import { CONTEXT, GUARD_RESERVATION, PARKED, RECORD, STATUS, THREAD } from "../../abi/context_layout.ts";
-import type { StringBuiltin } from "../../abi/string_layout.ts";
-import type { HostService } from "../boundary/marshal.ts";
-import { Bug, ExhaustionError, isUncatchable, TrapError } from "../../base/errors.ts";
+import { PARKED, RECORD, THREAD } from "../../abi/context_layout.ts";
 import { REF_TAG, REF_TAG_MASK } from "../../abi/gc_layout.ts";
-import { type CollectorCode, Heap, HeapFull, type HeapRoots } from "../../gc/heap.ts";
+import type { StringBuiltin } from "../../abi/string_layout.ts";
+import { Bug } from "../../base/errors.ts";
+import { type CollectorCode, Heap, HeapFull } from "../../gc/heap.ts";
+import type { HeapUser } from "../../gc/heap_owner.ts";
 import type { Sharer } from "../../gc/references.ts";
+import { SystemError } from "../../host/calls/system_error.ts";
 import { currentHost } from "../../host/current.ts";
-import { setBusy, type Weak, weakTo } from "../../host/finalizers.ts";
-import type { CodeImage } from "../../link/image.ts";
-import { TRAP, TRAP_MESSAGES } from "../../base/traps.ts";
-import { heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
+import { setBusy } from "../../host/finalizers.ts";
+import { PROT } from "../../host/host.ts";
+import { hasDescriptorTypes, heapMatches, isSubtypeId, topHeap } from "../../wasm/subtype.ts";
 import { HEAP, heapOf, type HeapType, isNullable, type ValType } from "../../wasm/types.ts";
-import type { CallRecorder } from "../suspension/call_recorder.ts";
-import { serveBuiltin } from "./builtins.ts";
-import { GarbageSweeps } from "./garbage_sweeps.ts";
-import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
+import { prototypeWord, typeIdAt } from "../boundary/heap_objects.ts";
+import type { HostService } from "../boundary/marshal.ts";
+import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
 import type { CompiledModule } from "../code/compiled_module.ts";
-import { Exception, leaveGuest, type ShownPayload } from "../exceptions/exception.ts";
-import { funcInfo } from "./func.ts";
+import type { ImageReferences } from "../code/image_references.ts";
+import { ModuleMap } from "../code/module_map.ts";
+import type { Exception, ShownPayload } from "../exceptions/exception.ts";
+import { NativeRegion } from "../memory/native_region.ts";
+import { StringBuiltins, type StringCode } from "../strings/string_builtins.ts";
+import type { Continuation, ContinuationStart } from "../thread/continuations.ts";
 import { GuestThread } from "../thread/guest_thread.ts";
 import type { ProcessCode } from "../thread/process_entry.ts";
-import type { Global } from "./global.ts";
-import { typeIdAt } from "../boundary/heap_objects.ts";
+import { serveBuiltin } from "./builtins.ts";
+import { CaughtException } from "./caught_exception.ts";
+import { funcInfo } from "./func.ts";
 import type { Instance } from "./instance.ts";
-import { PROT } from "../../host/host.ts";
-import { SystemError } from "../../host/calls/system_error.ts";
-import type { ImageReferences } from "../code/image_references.ts";
-import { FoundReferences, ReferenceEdges } from "./reference_edges.ts";
-import { ModuleMap } from "../code/module_map.ts";
-import type { ContextBlock } from "../memory/context_arena.ts";
-import type { Memory } from "../memory/memory.ts";
-import { NativeRegion } from "../memory/native_region.ts";
-import type { Table } from "./table.ts";
-import { writeCoredump } from "../traps/coredump.ts";
-import { activationsOf, parkedStack, type StackDump, trapError } from "../traps/trap_error.ts";
-import { unwindToLandingPad } from "../exceptions/unwind.ts";
-import { type ReferenceBoundary, referenceMismatch } from "../boundary/values.ts";
+import { InstanceTable } from "./instance_table.ts";
+import { ReferenceSweeps } from "./reference_sweeps.ts";
+import { TrapErrors } from "./trap_errors.ts";
 
 /** Intrinsic modules that a store instantiates when a program uses objects or calls string builtins often. */
 interface StoreIntrinsics {
@@ -50,56 +44,35 @@ interface StoreIntrinsics {
   strings(store: Store, control: number, services: (name: StringBuiltin) => HostService): StringCode;
 }
 
-/**
- * The number of values for which a sweep is worth its time after a garbage collection of JavaScript: without objects,
- * and with objects, where a sweep marks the whole heap.
- */
-const VALUES_TO_SWEEP = 64;
-const VALUES_TO_COLLECT = 256;
+/** The error of a value of one of the types that JavaScript cannot have. */
+function notConvertible(top: HeapType): TypeError {
+  const name = top === HEAP.exn ? "An exnref" : "A reference to a continuation";
+  return new TypeError(`${name} cannot be converted to or from a JavaScript value`);
+}
 
 export class Store implements ReferenceBoundary {
   readonly thread: GuestThread;
+  readonly instances: InstanceTable<Instance> = new InstanceTable(currentHost());
   readonly #modules = new ModuleMap();
-  readonly #instances = new Map<number, Weak<Instance>>();
-  #nextInstance = 1;
-  /** The number of instances that are neither closed nor collected. */
-  openInstances = 0;
-  readonly #closed = new Set<number>();
-  /** Cache of the last instance lookup; cleared at safepoints, so that it does not keep the instance alive. */
-  #lastContext = 0;
-  #lastInstance: Instance | undefined;
-  /** The number of the instance that was found last. Unlike #lastInstance it is kept across safepoints. */
-  #lastNumber = 0;
-  /** The most recently caught exception. */
-  #caught: Exception | undefined;
-  readonly shownPayloads: Set<ShownPayload> = new Set();
   /** The heap of structs and arrays. */
   readonly heap: Heap;
+  readonly shownPayloads: Set<ShownPayload> = new Set();
+  readonly traps: TrapErrors = new TrapErrors(this);
+  readonly caught: CaughtException = new CaughtException(this);
+  readonly sweeps: ReferenceSweeps = new ReferenceSweeps(this);
   /** The builtins for JavaScript strings. */
   readonly strings: StringBuiltins;
-  /** Keep the instances of functions alive that compiled code refers to. */
-  readonly #edges = new ReferenceEdges();
-  readonly #garbage = new GarbageSweeps({
-    count: () => this.thread.handles.identities + this.thread.exceptions.identities,
-    added: () => this.thread.handles.added + this.thread.exceptions.added,
-    least: () => this.heap.isOpen ? VALUES_TO_COLLECT : VALUES_TO_SWEEP,
-    sweep: () => this.#sweepAll(),
-  });
-  /** Tables and globals created by the host: roots that may belong to no instance. */
-  readonly #hostObjects: Weak<Table | Global>[] = [];
 
   constructor(code: ProcessCode, intrinsics: StoreIntrinsics) {
-    const moduleAt = (address: number) => this.moduleAt(address);
-    this.heap = new Heap(currentHost(), this.#heapRoots(), (control) => intrinsics.collector(this, control));
+    this.heap = new Heap(currentHost(), this.sweeps.heapRoots(), (control) => intrinsics.collector(this, control));
     // The thread comes last: once its handlers are installed, its memory can no longer be released.
     this.thread = new GuestThread(currentHost(), code, {
-      serveBuiltin: (index, context) => serveBuiltin(this.instanceOfContext(context), index),
-      hostService: (context, index) => this.instanceOfContext(context).hostServices[index],
-      trapError: () => this.#trapError(),
-      interruption: (parked) =>
-        new TrapError(TRAP_MESSAGES[TRAP.INTERRUPTED], parked ? parkedStack(this.thread, moduleAt).frames : []),
-      hasHandler: (error) => this.#hasHandler(error),
-      atSafepoint: (resultsWait = false) => this.#atSafepoint(resultsWait),
+      serveBuiltin: (index, context) => serveBuiltin(this.instances.of(context), index),
+      hostService: (context, index) => this.instances.of(context).hostServices[index],
+      trapError: () => this.traps.ofThread(),
+      interruption: (isParked) => this.traps.ofInterruption(isParked),
+      hasHandler: (error) => this.caught.hasHandler(error),
+      atSafepoint: (resultsWait = false) => this.sweeps.atSafepoint(resultsWait),
     });
     setBusy(() => this.thread.depth > 0);
     this.strings = new StringBuiltins(
@@ -108,27 +81,16 @@ export class Store implements ReferenceBoundary {
     );
   }
 
-  /** Allocates an object of `bytes` for parked code, in a heap of at most `limit` bytes. Traps if there is no space. */
-  allocate(bytes: number, limit: number): number {
+  /** Allocates an object of `bytes` for parked code of `user`. Traps if there is no space. */
+  allocate(bytes: number, { maxHeapBytes, heapOwner }: HeapUser): number {
     // an endless loop that receives host references reaches no other safepoint
-    if (this.thread.attention.sweepDue) this.collect();
-    return this.#orTrap(() => this.heap.allocate(bytes, limit));
+    if (this.thread.attention.sweepDue) this.sweeps.collect();
+    return this.#orTrap(() => this.heap.allocate(bytes, maxHeapBytes, heapOwner));
   }
 
   /** Allocates for an instance under construction, whose references are not rooted yet: never collects. */
-  allocateConstant(bytes: number, limit: number): number {
-    return this.#orTrap(() => this.heap.allocateWithoutCollecting(bytes, limit));
-  }
-
-  /** Frees unreachable objects and handles; compiled code may be parked. */
-  collect(): void {
-    if (this.heap.isOpen) {
-      this.thread.attention.sweepDue = false;
-      this.heap.collect();
-    } else if (this.thread.depth === 0) {
-      this.thread.attention.sweepDue = true;
-      this.#sweep();
-    }
+  allocateConstant(bytes: number, { maxHeapBytes, heapOwner }: HeapUser): number {
+    return this.#orTrap(() => this.heap.allocateWithoutCollecting(bytes, maxHeapBytes, heapOwner));
   }
 
   #orTrap(allocate: () => number): number {
@@ -137,45 +99,8 @@ export class Store implements ReferenceBoundary {
     } catch (error) {
       if (!(error instanceof HeapFull || error instanceof SystemError)) throw error;
       const reason = error instanceof HeapFull ? error.message : `out of memory: ${error.message}`;
-      throw this.thread.depth > 0 ? this.trapInBuiltin(reason) : new TrapError(reason);
+      throw this.traps.withMessage(reason);
     }
-  }
-
-  /** The payloads of exceptions that JavaScript holds. */
-  *#heldPayloads(): Generator<ShownPayload> {
-    for (const payload of this.shownPayloads) if (payload.shown.deref() !== undefined) yield payload;
-  }
-
-  #heapRoots(): HeapRoots {
-    return {
-      handleCounts: () => ({ host: this.thread.handles.count, exceptions: this.thread.exceptions.count }),
-      visit: (range, word) => {
-        const { thread } = this;
-        for (const { region, offset, bytes } of thread.stack.frames()) {
-          range(region.address + offset, region.address + offset + bytes);
-        }
-        if (thread.depth > 0) {
-          const { address } = thread.state;
-          range(address + THREAD.SLOTS, address + THREAD.SIZE);
-        }
-        for (const ref of this.#instances.values()) ref.deref()?.visitReferences(range, word);
-        for (const ref of this.#hostObjects) ref.deref()?.visitReferences(range, word);
-        this.#caught?.visitReferences(word);
-        for (const { words } of this.#heldPayloads()) words.forEach(word);
-      },
-      // A word on the stack may look like the number of a freed exception.
-      visitException: (number, word) =>
-        (this.thread.exceptions.valueAt(number) as Exception | undefined)?.visitReferences(word),
-      marked: (host, exceptions) => {
-        this.thread.handles.strengthenAll();
-        this.thread.exceptions.strengthenAll();
-        this.#edges.releaseValues();
-        this.thread.handles.sweepUnmarked(host, this.heap.statistics.liveBytes);
-        this.thread.records.visitRoots((word) => this.thread.exceptions.keep(exceptions, word));
-        this.thread.exceptions.sweepUnmarked(exceptions);
-        this.#forgetHostObjects();
-      },
-    };
   }
 
   addModule(module: CompiledModule): void {
@@ -216,43 +141,6 @@ export class Store implements ReferenceBoundary {
     return this.#modules.moduleAt(address);
   }
 
-  newInstanceNumber(): number {
-    return this.#nextInstance++;
-  }
-
-  addInstance(number: number, instance: Weak<Instance>): void {
-    this.openInstances++;
-    this.#instances.set(number, instance);
-  }
-
-  /** The instances that run the code of `module`. */
-  instancesOf(module: CompiledModule): Instance[] {
-    return [...this.#instances.values()].map((ref) => ref.deref()).filter((instance) =>
-      instance?.module === module
-    ) as Instance[];
-  }
-
-  dropInstance(number: number): void {
-    if (this.#instances.delete(number) && !this.#closed.delete(number)) this.openInstances--;
-  }
-
-  /** Records that the instance was closed: it no longer counts as open. */
-  closeInstance(number: number): void {
-    if (this.#closed.has(number)) return;
-    this.#closed.add(number);
-    this.openInstances--;
-  }
-
-  /** The instance of a VM context. */
-  instanceOfContext(context: number): Instance {
-    if (context === this.#lastContext) return this.#lastInstance!;
-    const instance = this.#instanceAt(context);
-    if (instance === undefined) throw new Bug(`Context ${context.toString(16)} has no instance`);
-    this.#lastContext = context;
-    this.#lastInstance = instance;
-    return instance;
-  }
-
   /**
    * Converts a value to the word of a reference. `receiver` obtains the reference; without it, nothing may. It keeps
    * the instance of a function alive; it and the other holders of an object keep each other alive, because the object
@@ -261,9 +149,8 @@ export class Store implements ReferenceBoundary {
   toWord(value: unknown, type: ValType, receiver?: Sharer): number {
     const heap = heapOf(type);
     // This includes null (JavaScript API, "ToWebAssemblyValue").
-    if (heap === HEAP.exn || heap === HEAP.noexn) {
-      throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
-    }
+    if (heap === HEAP.exn || heap === HEAP.noexn) throw notConvertible(HEAP.exn);
+    if (heap === HEAP.nocont || topHeap(heap) === HEAP.cont) throw notConvertible(HEAP.cont);
     if (value === null && isNullable(type)) return 0;
     const top = topHeap(heap);
     if (top !== HEAP.func) {
@@ -282,8 +169,8 @@ export class Store implements ReferenceBoundary {
       const owner = info.owner as Instance;
       if (owner.closed) throw new TypeError("Cannot pass a function of a closed instance");
       owner.isShared = true;
-      if (receiver !== undefined) this.#edges.connect(receiver, owner, info.typeId);
-      if (this.#edges.full && !this.heap.isOpen) this.thread.attention.sweepDue = true;
+      if (receiver !== undefined) this.sweeps.connect(receiver, owner, info.typeId);
+      this.sweeps.noteFunction();
       return info.record;
     }
     throw referenceMismatch(value, type);
@@ -299,10 +186,8 @@ export class Store implements ReferenceBoundary {
     }
     const address = this.heap.references.addressOf(value);
     if (address !== undefined) return address;
-    const { handles } = this.thread;
-    const word = handles.handleOf(value);
-    if (handles.full) this.thread.attention.sweepDue = true;
-    this.#garbage.await();
+    const word = this.thread.handles.handleOf(value);
+    this.sweeps.noteValue();
     return word;
   }
 
@@ -319,106 +204,28 @@ export class Store implements ReferenceBoundary {
    */
   fromWord(word: number, type: ValType, giver?: Sharer): unknown {
     const top = topHeap(heapOf(type));
-    if (top === HEAP.exn) throw new TypeError("An exnref cannot be converted to or from a JavaScript value");
+    if (top === HEAP.exn || top === HEAP.cont) throw notConvertible(top);
     if (word === 0) return null;
     if (top === HEAP.func) return this.funcOfRecord(word);
     if ((word & 1) !== 0) return (word | 0) >> 1;
-    return (word & REF_TAG_MASK) !== 0 ? this.thread.handles.valueOf(word) : this.heap.references.objectAt(word, giver);
+    return (word & REF_TAG_MASK) !== 0 ? this.thread.handles.valueOf(word) : this.#objectAt(word, giver);
   }
 
-  /** The exported function of a function record. */
-  funcOfRecord(address: number): (...args: unknown[]) => unknown {
-    const record = new NativeRegion(this.thread.host, address, RECORD.SIZE);
-    const instance = this.instanceOfContext(record.word(RECORD.CONTEXT));
-    return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]);
-  }
-
-  /**
-   * Adds the address, relative to the memory, and the memory's size to the trap of an access that hit its guard pages.
-   */
-  #withAccess(error: Error): Error {
-    const fault = this.thread.state.word(THREAD.FAULT_ADDRESS);
-    if (!(error instanceof TrapError) || error.code !== "memory-out-of-bounds" || fault === 0) return error;
-    const memory = this.#memoryAround(fault);
-    if (memory === undefined) return error;
-    error.access = { address: fault - memory.base, bytes: memory.byteLength };
-    error.detail = `address ${error.access.address} of a memory of ${error.access.bytes} bytes`;
-    return error;
-  }
-
-  /** The instance of the context at an address; undefined if that context has none. */
-  #instanceAt(context: number): Instance | undefined {
-    if (context === this.#lastContext) return this.#lastInstance;
-    // Creating a view of the context is the slowest step, so the instance that was found last is tried first.
-    const last = this.#instances.get(this.#lastNumber)?.deref();
-    if (last !== undefined && last.block.address === context) return last;
-    this.#lastNumber = new NativeRegion(this.thread.host, context, CONTEXT.SIZE).i32[CONTEXT.INSTANCE >> 2];
-    return this.#instances.get(this.#lastNumber)?.deref();
-  }
-
-  /** The error of the trap that the thread state describes. */
-  #trapError(): Error {
-    const error = this.#withAccess(trapError(this.thread, (address) => this.moduleAt(address), this.#dump()));
-    const recorder = error instanceof ExhaustionError ? this.#currentInstance()?.recorder : undefined;
-    recorder?.exhausted(error, () => activationsOf(this.thread, (address) => this.moduleAt(address), false));
-    return error;
-  }
-
-  /** Traps if the parked code of a replay has reached the call at which the recorded run exhausted its stack. */
-  checkStack(recorder: CallRecorder | undefined): void {
-    const path = (most?: number) => activationsOf(this.thread, (address) => this.moduleAt(address), true, most);
-    if (recorder?.isExhaustedAt(path) === true) {
-      throw this.trapInBuiltin(TRAP_MESSAGES[TRAP.STACK_EXHAUSTED], ExhaustionError);
+  /** The object of JavaScript for a reference to the heap. */
+  #objectAt(address: number, giver: Sharer | undefined): object {
+    const { references } = this.heap;
+    if (!hasDescriptorTypes()) return references.objectAt(address, giver);
+    // A prototype can be a heap object with a prototype of its own. The chain has no cycle: descriptors are immutable
+    // fields, so each object on it was allocated before the one that refers to it.
+    const chain: number[] = [];
+    let next = address;
+    for (; next !== 0 && (next & REF_TAG_MASK) === 0; next = references.has(next) ? 0 : prototypeWord(next)) {
+      chain.push(next);
     }
-  }
-
-  /** The instance whose code trapped or is parked. */
-  #currentInstance(): Instance | undefined {
-    const { state } = this.thread;
-    const hasTrapped = state.u32[THREAD.STATUS >> 2] === STATUS.TRAP;
-    return this.#instanceAt(state.word(hasTrapped ? THREAD.TRAP_CONTEXT : THREAD.PARK_CONTEXT));
-  }
-
-  /** A function that dumps the state of the instance whose code ran; undefined if there is none. */
-  #dump(): StackDump | undefined {
-    const instance = this.#currentInstance();
-    if (instance === undefined || instance.module.internal) return undefined;
-    return (stack, program) => writeCoredump(stack, instance, program);
-  }
-
-  /** The guarded memory of the current instance whose reservation contains `address`. */
-  #memoryAround(address: number): Memory | undefined {
-    return this.#currentInstance()?.memories.find((memory) =>
-      memory.guarded && address >= memory.base && address < memory.base + GUARD_RESERVATION
-    );
-  }
-
-  /** The error of a trap raised by a builtin; its frames are those of the code that parked for it. */
-  trapInBuiltin(message: string, Trap: typeof TrapError = TrapError): TrapError {
-    const stack = parkedStack(this.thread, (address) => this.moduleAt(address));
-    const dump = this.#dump();
-    return new Trap(message, stack.frames, dump === undefined ? undefined : (program) => dump(stack, program));
-  }
-
-  /** Makes a table or global of the host a root. */
-  addHostObject(object: Table | Global): void {
-    this.#hostObjects.push(weakTo(object));
-  }
-
-  /**
-   * Throws `exception` in the parked code. When this returns, resuming continues at the handler; if there is none,
-   * throws the exception to JavaScript.
-   */
-  raise(exception: Exception): void {
-    if (this.#unwind(exception)) return;
-    const { outgoing } = exception;
-    leaveGuest(outgoing, () => parkedStack(this.thread, (address) => this.moduleAt(address)).frames);
-    throw outgoing;
-  }
-
-  /** Rethrows the most recently caught exception. */
-  rethrow(): void {
-    this.raise(this.#takeCaught());
+    const host = next !== 0 && this.thread.handles.owns(next) ? this.thread.handles.valueOf(next) : null;
+    let object = typeof host === "object" || typeof host === "function" ? host : null;
+    for (const at of chain.reverse()) object = references.objectAt(at, giver, object);
+    return object!;
   }
 
   /** The exception of an exnref; undefined for null. */
@@ -427,215 +234,26 @@ export class Store implements ReferenceBoundary {
     return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as Exception;
   }
 
-  /** The exnref of the most recently caught exception. */
-  caughtWord(): number {
-    // An endless loop that catches exceptions reaches no safepoint, so the sweep happens here.
-    const caught = this.#takeCaught();
-    this.#sweepExceptions();
-    const word = this.thread.exceptions.handleOf(caught);
-    this.#garbage.await();
-    if (this.thread.code.stubs.unwinds) this.thread.records.expose(caught);
-    return word;
+  /** The continuation of a reference; undefined for null. */
+  continuationOf(word: number): Continuation | undefined {
+    return word === 0 ? undefined : this.thread.exceptions.valueOf(word) as Continuation;
   }
 
-  /** The most recently caught exception, whether the runtime or machine code caught it. */
-  #takeCaught(): Exception {
-    return this.#caught = this.thread.records.take(this) ?? this.#caught!;
+  /** How to enter the function of a record, and the instance of its code. */
+  startOf(record: number): { readonly start: ContinuationStart; readonly owner: Instance } {
+    const { block: { address, region, offset } } = this.instances.ofRecord(record);
+    const at = offset + record - address;
+    const owner = this.instances.of(region.word(at + RECORD.CONTEXT));
+    const thunk = owner.module.entryThunk(region.i32[(at + RECORD.HANDLE) >> 2]);
+    return { owner, start: { region, code: at + RECORD.CODE, context: at + RECORD.CONTEXT, record, thunk } };
   }
 
-  /**
-   * Whether compiled code handles an error thrown by a host function. Traps and errors marked as uncatchable pass
-   * through. Reads no property of the error, which may be a Proxy.
-   */
-  #hasHandler(error: unknown): boolean {
-    if (TrapError.is(error) || Bug.is(error) || isUncatchable(error)) return false;
-    return this.#unwind(Exception.of(error));
+  /** The exported function of a function record. */
+  funcOfRecord(address: number): (...args: unknown[]) => unknown {
+    const record = new NativeRegion(this.thread.host, address, RECORD.SIZE);
+    const instance = this.instances.of(record.word(RECORD.CONTEXT));
+    return instance.exportedFunc(record.i32[RECORD.HANDLE >> 2]);
   }
-
-  #unwind(exception: Exception): boolean {
-    if (!unwindToLandingPad(this.thread, this.#imageAt)) return false;
-    const { thread } = this;
-    const receiver = this.#instanceAt(thread.stack.wordAt(thread.state.word(THREAD.GUEST_SP) + PARKED.CONTEXT));
-    const delivered = this.#deliver(exception, receiver);
-    if (delivered === undefined) return false;
-    this.#caught = delivered;
-    // An exception without an exnref receives none here, because no sweep happens here.
-    if (this.thread.code.stubs.unwinds && this.thread.exceptions.has(delivered)) this.thread.records.expose(delivered);
-    return true;
-  }
-
-  /**
-   * Gives a landing pad the exception or, if its payload cannot be passed to code any more, the error that says so.
-   * Returns which; undefined if there is no room for either.
-   */
-  #deliver(exception: Exception, receiver: Instance | undefined): Exception | undefined {
-    try {
-      exception.deliver(this, receiver);
-      return exception;
-    } catch (error) {
-      const instead = Exception.of(error);
-      try {
-        instead.deliver(this, receiver);
-        return instead;
-      } catch {
-        return undefined;
-      }
-    }
-  }
-
-  readonly #imageAt = (address: number): CodeImage | undefined => this.moduleAt(address)?.image;
-
-  /**
-   * Frees unreachable exceptions, also while compiled code is parked: its live references are on its stack, because no
-   * register survives a call. A word that happens to equal an exnref may retain an unreachable exception.
-   */
-  #sweepExceptions(found?: FoundReferences): void {
-    const { exceptions } = this.thread;
-    if (found === undefined && !exceptions.full) return;
-    if (this.heap.isOpen) return this.heap.collect();
-    exceptions.sweep((keep) => {
-      const marked = new Set<number>();
-      const mark = (word: number, holder?: Sharer) => {
-        if (!exceptions.owns(word)) return;
-        found?.add(word, holder);
-        if (marked.has(word)) return;
-        marked.add(word);
-        keep(word);
-      };
-      const root = (word: number) => mark(word);
-      for (const ref of this.#instances.values()) ref.deref()?.markExceptions(mark);
-      this.#caught?.visitReferences(root);
-      this.thread.records.visitRoots(root);
-      for (const { words, tag } of this.#heldPayloads()) words.forEach((word) => mark(word, tag.deref()));
-      for (const { region: { u32 }, offset, bytes } of this.thread.stack.frames()) {
-        for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1] === 0) mark(u32[at]);
-        }
-      }
-      // The iteration includes words that it adds to the set.
-      for (const word of marked) {
-        const exception = exceptions.valueAt((word - REF_TAG.EXCEPTION) / 8) as Exception | undefined;
-        exception?.visitReferences((word) => mark(word, exception.tag));
-      }
-    });
-  }
-
-  /**
-   * Called at a safepoint: no compiled code is running or parked. Results in the slots are not roots; while they wait
-   * there, the sweep is deferred to the next call.
-   */
-  #atSafepoint(resultsWait: boolean): void {
-    this.#lastContext = 0;
-    this.#lastInstance = undefined;
-    this.#caught = undefined;
-    this.thread.records.dropCaught();
-    if (!this.thread.attention.sweepDue && !this.thread.exceptions.full) return;
-    if (resultsWait) this.thread.attention.sweepDue = true;
-    else this.#sweep();
-  }
-
-  /** Sweeps outside of calls, or at the end of the running one. */
-  #sweepAll(): void {
-    this.thread.attention.sweepDue = true;
-    if (this.thread.depth === 0) this.#sweep();
-  }
-
-  /** Called before JavaScript itself stores a reference: frees unreachable values if there are too many. */
-  relieveHost(): void {
-    if (this.thread.depth > 0) this.relieve();
-    else if (this.thread.attention.sweepDue) this.#atSafepoint(false);
-  }
-
-  /**
-   * Frees unreachable host handles if there are too many, while compiled code is parked for a host function whose
-   * arguments are in the slots. The stack is scanned conservatively: any word that looks like a handle is a root.
-   */
-  relieve(): void {
-    const { thread, heap } = this;
-    if (!thread.handles.full) return;
-    if (!this.#edges.full) thread.attention.sweepDue = false;
-    if (heap.isOpen) return heap.collect();
-    thread.handles.sweep((mark) => {
-      const range = ({ u32 }: NativeRegion, offset: number, bytes: number) => {
-        for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1] === 0) mark(u32[at]);
-        }
-      };
-      for (const { region, offset, bytes } of thread.stack.frames()) range(region, offset, bytes);
-      range(thread.state, THREAD.SLOTS, THREAD.SIZE - THREAD.SLOTS);
-      for (const ref of this.#instances.values()) ref.deref()?.markReferences(mark);
-      for (const ref of this.#hostObjects) ref.deref()?.markReferences(mark);
-      this.#caught?.visitReferences(mark);
-      for (const { words } of this.#heldPayloads()) words.forEach(mark);
-      for (const value of thread.exceptions.values()) (value as Exception | undefined)?.visitReferences(mark);
-    });
-  }
-
-  /**
-   * Frees unreachable host handles, and the instances of unreachable functions. Only at a safepoint, where the roots
-   * are globals, tables and the frames of suspended calls. Those frames are scanned conservatively for handles but not
-   * for functions; instead, all instances are kept while calls are suspended. Otherwise values that globals, tables and
-   * exceptions refer to are left to them, so that their cycles with the program's objects are collected.
-   */
-  #sweep(): void {
-    if (this.heap.isOpen) {
-      this.thread.attention.sweepDue = false;
-      this.heap.collect();
-      return;
-    }
-    if (!this.thread.attention.sweepDue) return this.#sweepExceptions();
-    this.thread.attention.sweepDue = false;
-    const { stack: { suspended }, exceptions, handles } = this.thread;
-    const found = suspended.size === 0 ? new FoundReferences() : undefined;
-    if (found !== undefined) this.#edges.clear();
-    this.#sweepExceptions(found);
-    handles.sweep((mark) => {
-      const markWord = (word: number, holder: Sharer | undefined) => {
-        if (handles.owns(word)) {
-          mark(word);
-          found?.add(word, holder);
-        } else if ((word & REF_TAG_MASK) === 0 && word !== 0 && holder !== undefined) this.#connectRecord(holder, word);
-      };
-      for (const ref of this.#instances.values()) ref.deref()?.markReferences(markWord);
-      for (const ref of this.#hostObjects) ref.deref()?.markReferences(markWord);
-      for (const { words, tag } of this.#heldPayloads()) words.forEach((word) => markWord(word, tag.deref()));
-      for (const value of exceptions.values()) {
-        const exception = value as Exception | undefined;
-        exception?.visitReferences((word) => markWord(word, exception.tag));
-      }
-      for (const { block: { region: { u32 }, offset }, bytes } of suspended) {
-        for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
-          if (u32[at + 1] === 0) mark(u32[at]);
-        }
-      }
-    });
-    for (const table of [handles, exceptions]) found?.leaveToHolders(table, this.#edges);
-    this.#edges.settle();
-    this.#forgetHostObjects();
-  }
-
-  /** Makes `holder` keep the instance of the function record at `address` alive. */
-  #connectRecord(holder: Sharer, address: number): void {
-    // References of one holder are mostly to functions of one instance: creating a view is the slowest step.
-    let owner = this.#instances.get(this.#lastNumber)?.deref();
-    if (owner === undefined || !contains(owner.block, address)) {
-      this.#lastNumber = new Uint32Array(this.thread.host.view(address, RECORD.SIZE))[RECORD.OWNER >> 2];
-      owner = this.#instances.get(this.#lastNumber)?.deref();
-      if (owner === undefined) throw new Bug(`The function record at ${address.toString(16)} has no instance`);
-    }
-    const { address: start, region: { u32 }, offset } = owner.block;
-    this.#edges.connect(holder, owner, u32[(offset + address - start + RECORD.TYPE_ID) >> 2]);
-  }
-
-  /** Forgets the host's tables and globals that have been collected. */
-  #forgetHostObjects(): void {
-    const live = this.#hostObjects.filter((ref) => ref.deref() !== undefined);
-    this.#hostObjects.splice(0, this.#hostObjects.length, ...live);
-  }
-}
-
-function contains({ address: start, size }: ContextBlock, address: number): boolean {
-  return address >= start && address < start + size;
 }
 
 interface HeldImage {

@@ -38,3 +38,21 @@ export class NativeRegion {
     this.u32[(offset >> 2) + 1] = value / 0x1_0000_0000;
   }
 }
+
+/** Up to this many bytes are copied word by word; creating views costs more. */
+const SHORT_BYTES = 512;
+
+/** Copies `bytes` bytes, a multiple of 8, between byte offsets of two views. */
+export function copyWords(from: Uint32Array, fromByte: number, to: Uint32Array, toByte: number, bytes: number): void {
+  const a = fromByte >> 2;
+  const b = toByte >> 2;
+  const count = bytes >> 2;
+  if (bytes > SHORT_BYTES) {
+    to.set(from.subarray(a, a + count), b);
+    return;
+  }
+  for (let k = 0; k < count; k += 2) {
+    to[b + k] = from[a + k];
+    to[b + k + 1] = from[a + k + 1];
+  }
+}

@@ -77,9 +77,9 @@ export interface StringCode {
 interface StringRuntime {
   readonly thread: GuestThread;
   /** Frees unreachable host handles if there are too many. */
-  relieve(): void;
-  /** The error of a trap that a builtin raises. */
-  trapInBuiltin(message: string): Error;
+  readonly sweeps: { relieve(): void };
+  /** Makes the error of a trap that a builtin raises. */
+  readonly traps: { inBuiltin(message: string): Error };
 }
 
 /** The parts of an importing instance that the builtins use. */
@@ -211,7 +211,7 @@ export class StringBuiltins {
   #makeService(name: StringBuiltin, canRetry: boolean): HostService {
     const work = this.#works[name];
     const service = () => {
-      this.#store.relieve();
+      this.#store.sweeps.relieve();
       if (++this.#calls === CALLS_WITHOUT_CODE) this.#tryToOpen();
       work(canRetry);
       return undefined;
@@ -237,7 +237,7 @@ export class StringBuiltins {
     fromCharCode: (canRetry) => this.#returnNew(canRetry, () => fromCharCode(this.#int(0))),
     fromCodePoint: (canRetry) => {
       const code = this.#int(0);
-      if (code > 0x10ffff) throw this.#store.trapInBuiltin("invalid code point");
+      if (code > 0x10ffff) throw this.#store.traps.inBuiltin("invalid code point");
       this.#returnNew(canRetry, () => fromCodePoint(code));
     },
     fromCharCodeArray: (canRetry) => {
@@ -297,7 +297,7 @@ export class StringBuiltins {
 
   #text(slot: number): string {
     const value = this.#value(slot);
-    if (typeof value !== "string") throw this.#store.trapInBuiltin("illegal cast");
+    if (typeof value !== "string") throw this.#store.traps.inBuiltin("illegal cast");
     return value;
   }
 
@@ -313,7 +313,7 @@ export class StringBuiltins {
   /** The first argument, into which the second is an index. Traps if the index is out of bounds. */
   #indexed(): string {
     const text = this.#text(0);
-    if (this.#int(1) >= text.length) throw this.#store.trapInBuiltin("string index out of bounds");
+    if (this.#int(1) >= text.length) throw this.#store.traps.inBuiltin("string index out of bounds");
     this.#hasTexts(1, 1);
     return text;
   }
@@ -339,9 +339,9 @@ export class StringBuiltins {
   #elements(slot: number, from: number, to: number): Uint16Array {
     const { thread } = this.#store;
     const address = thread.state.word(at(slot));
-    if (address === 0) throw this.#store.trapInBuiltin("null array reference");
+    if (address === 0) throw this.#store.traps.inBuiltin("null array reference");
     const length = new Uint32Array(thread.host.view(address + OBJECT.LENGTH, 4))[0];
-    if (from > to || to > length) throw this.#store.trapInBuiltin("out of bounds array access");
+    if (from > to || to > length) throw this.#store.traps.inBuiltin("out of bounds array access");
     return from === to
       ? new Uint16Array(0)
       : new Uint16Array(thread.host.view(address + OBJECT.FIELDS + from * 2, (to - from) * 2));

@@ -57,7 +57,7 @@ Deno.test("strings held by JavaScript survive the reuse of their numbers", () =>
   strings.open();
   const held = Array.from({ length: 100 }, (_, k) => concat(`number ${k} `, "\udc00"));
   many("x", 100_000, 1_000_000);
-  realmStore().collect();
+  realmStore().sweeps.collect();
   assert.deepEqual(held, Array.from({ length: 100 }, (_, k) => `number ${k} \udc00`));
   // Every number can be read, with and without a string.
   for (const value of handles.values()) assert.notEqual(typeof value, "symbol");

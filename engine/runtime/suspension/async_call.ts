@@ -270,6 +270,7 @@ class AsyncCall {
     const nested = thread.depth > 0;
     const { suspendableDepth } = thread;
     thread.suspendableDepth = ++thread.depth;
+    const outer = thread.continuations.begin();
     let failed = false;
     let ended = false;
     let outcome: unknown;
@@ -297,6 +298,7 @@ class AsyncCall {
       limits.workDeadline = workDeadline;
       this.#account?.finish(limits.processorNow());
       thread.suspendableDepth = suspendableDepth;
+      thread.continuations.end(outer);
       if (--thread.depth === 0) thread.services.atSafepoint();
     }
     if (this.#fuel !== undefined && !this.#done) {
@@ -345,7 +347,7 @@ class AsyncCall {
     const contextLo = address | 0;
     const contextHi = (address / 0x1_0000_0000) | 0;
     const { hostServices } = this.#instance;
-    const { i32 } = thread.state;
+    const { continuations, state: { i32 } } = thread;
     let status: number = STATUS.HOST;
     let entered = false;
     for (;;) {
@@ -356,8 +358,10 @@ class AsyncCall {
           status = this.#enter(how);
           entered = true;
         }
-        while (status !== STATUS.DONE) {
-          if (status === STATUS.POLL) {
+        for (;;) {
+          if (status === STATUS.DONE) {
+            if (!continuations.leave()) return true;
+          } else if (status === STATUS.POLL) {
             const time = now();
             const timeIsUp = thread.limits.processorTimeIsUp;
             const isOwn = timeIsUp && thread.limits.processorDeadline === processorEnd;
@@ -381,9 +385,8 @@ class AsyncCall {
             }
             if (thread.limits.watched > until) thread.limits.watch(until); // a nested call may have set another deadline
           }
-          status = thread.resume();
+          status = continuations.takeStart() ? thread.call() : thread.resume();
         }
-        return true;
       } catch (error) {
         if (!entered || status === STATUS.TRAP) throw error;
         if (status === STATUS.POLL || !thread.services.hasHandler(error)) {
@@ -498,12 +501,13 @@ class AsyncCall {
       const thread = this.#thread;
       const frames = this.#holder?.frames;
       if (frames === undefined) return thread.services.interruption(false);
-      restoreFrames(thread, frames);
+      const outer = thread.continuations.begin();
       try {
+        restoreFrames(thread, frames);
         if (this.#poll === undefined) return thread.services.interruption(true);
         const { state } = thread;
         const { pc, address, depth, context } = this.#poll;
-        const entry = thread.stack.wordAt(state.word(THREAD.GUEST_SP));
+        const { entry } = thread.continuations;
         state.setWord(THREAD.TRAP_PC, pc);
         state.setWord(THREAD.TRAP_SP, entry - depth);
         state.setWord(THREAD.FAULT_ADDRESS, address);
@@ -511,7 +515,8 @@ class AsyncCall {
         state.i32[THREAD.STATUS >> 2] = STATUS.POLL;
         return thread.services.trapError();
       } finally {
-        thread.abandon();
+        if (frames.bytes === 0) thread.abandon();
+        thread.continuations.end(outer);
       }
     });
   }

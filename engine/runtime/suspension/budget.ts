@@ -8,10 +8,10 @@ import { formatAs } from "../../host/inspect.ts";
 import { fuelUnits } from "./fuel_units.ts";
 import { ProcessorAccount } from "./processor_account.ts";
 
-/** The growth of a memory or a table, which a budget may refuse. */
+/** The growth of a memory, a table or the heap of an instance, which a budget may refuse. */
 export interface Growth {
-  /** What grows. */
-  readonly kind: "memory" | "table";
+  /** What grows; `heap` is the memory of the structures and arrays that an instance has made. */
+  readonly kind: "memory" | "table" | "heap";
   /** Its bytes now; 0 for one that is made. */
   readonly from: number;
   /** Its bytes after it has grown. */
@@ -20,14 +20,18 @@ export interface Growth {
 
 /** The limits of a budget. */
 export interface BudgetOptions {
-  /** The maximum number of bytes of all memories and tables (8 bytes an element) together. Default: no limit. */
+  /**
+   * The maximum number of bytes of all memories, tables (8 bytes an element) and objects (blocks of 64 KiB) together.
+   * Default: no limit.
+   */
   maxBytes?: number;
   /** The processor time of all calls together, in milliseconds. Default: no limit. */
   processorTime?: number;
   /** The fuel of all calls together. Default: no limit. */
   fuel?: number | bigint;
   /**
-   * Called before a memory or table grows or is made, within the limits; false refuses it. It must not call guests.
+   * Called before a memory, table or heap grows or is made, within the limits; false refuses it. It must not call
+   * guests.
    */
   mayGrow?: (growth: Growth) => boolean;
 }
@@ -41,8 +45,9 @@ const OPTION_NAMES: Readonly<Record<keyof BudgetOptions, true>> = {
 
 /**
  * A budget that several instances and calls share, as the field `budget` of contexts: in that of `instantiate` it pays
- * for the memories and tables of the instance, in that of a call for processor time and fuel. A growth that is refused
- * fails as at a limit: `memory.grow` returns −1, an instantiation throws RangeError.
+ * for the memories, tables, structures and arrays of the instance, in that of a call for processor time and fuel. A
+ * growth that is refused fails as at a limit: `memory.grow` returns −1, an allocation traps, an instantiation throws
+ * RangeError.
  *
  * @example
  * ```ts
@@ -81,7 +86,7 @@ export class Budget {
     this.account = processorTime === undefined ? undefined : new ProcessorAccount(processorTime);
   }
 
-  /** The bytes of the memories and tables that it pays for. */
+  /** The bytes of the memories, tables and objects that it pays for. */
   get usedBytes(): number {
     return this.#usedBytes;
   }

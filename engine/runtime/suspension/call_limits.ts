@@ -49,8 +49,8 @@ export interface ControlContext {
    */
   fuel?: number | bigint;
   /**
-   * The budget of a tenant. Read by `instantiate`: it pays for the memories and tables of the instance. In a call: its
-   * processor time and fuel limit the call, in addition to the call's own; fuel is for synchronous calls.
+   * The budget of a tenant. Read by `instantiate`: it pays for the memories, tables and objects of the instance. In a
+   * call: its processor time and fuel limit the call, in addition to the call's own; fuel is for synchronous calls.
    */
   budget?: Budget;
   /**

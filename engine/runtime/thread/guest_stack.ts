@@ -7,6 +7,7 @@ import { THREAD } from "../../abi/context_layout.ts";
 import { type Host, PROT } from "../../host/host.ts";
 import type { ContextBlock } from "../memory/context_arena.ts";
 import { NativeRegion } from "../memory/native_region.ts";
+import type { Prompt } from "./prompts.ts";
 
 /**
  * Size of the guest stack of a thread in bytes. Code that counts the call depth in abstract units may use all of it:
@@ -23,6 +24,14 @@ export interface SuspendedFrames {
   block: ContextBlock;
   /** Size of the saved frames in bytes; 0 while the call is running. */
   bytes: number;
+  /** The computations among the frames (continuations.ts); undefined if there are none. */
+  prompts: readonly Prompt[] | undefined;
+}
+
+/** The frames of a continuation, in the first `bytes` bytes of a block. */
+interface SavedContinuation {
+  readonly block: ContextBlock | undefined;
+  readonly bytes: number;
 }
 
 /** Guest frames: a part of a region. */
@@ -40,6 +49,8 @@ export class GuestStack {
   readonly high: number;
   /** Frames of suspended and preempted calls; their words are conservative roots. */
   readonly suspended: Set<SuspendedFrames> = new Set();
+  /** The continuations with frames (continuations.ts). */
+  continued: readonly SavedContinuation[] = [];
   readonly #host: Host;
   readonly #state: NativeRegion;
   readonly #top: NativeRegion;
@@ -82,11 +93,24 @@ export class GuestStack {
     for (const { block, bytes } of this.suspended) yield { region: block.region, offset: block.offset, bytes };
   }
 
+  /** All guest frames, those of continuations included, which are no roots: unreachable ones are freed. */
+  *#allFrames(): Generator<FrameRange> {
+    yield* this.frames();
+    for (const { block, bytes } of this.continued) {
+      if (block !== undefined) yield { region: block.region, offset: block.offset, bytes };
+    }
+  }
+
+  /** Whether frames are off the stack: those of suspended calls, or of continuations. */
+  get hasSavedFrames(): boolean {
+    return this.suspended.size > 0 || this.continued.length > 0;
+  }
+
   /** Whether `word` occurs in the guest frames. */
   holdsWord(word: number): boolean {
     const low = word >>> 0;
     const high = (word / 0x1_0000_0000) >>> 0;
-    for (const { region: { u32 }, offset, bytes } of this.frames()) {
+    for (const { region: { u32 }, offset, bytes } of this.#allFrames()) {
       for (let at = offset >> 2, end = (offset + bytes) >> 2; at < end; at += 2) {
         if (u32[at] === low && u32[at + 1] === high) return true;
       }
@@ -96,7 +120,7 @@ export class GuestStack {
 
   /** Whether a word in the guest frames may be an address in [start, start + bytes). */
   holdsAddressIn(start: number, bytes: number): boolean {
-    for (const { region: { u32 }, offset, bytes: length } of this.frames()) {
+    for (const { region: { u32 }, offset, bytes: length } of this.#allFrames()) {
       // Return addresses of code that has run for long are most likely in the oldest frames.
       for (let at = ((offset + length) >> 2) - 2; at >= offset >> 2; at -= 2) {
         const distance = u32[at] + u32[at + 1] * 0x1_0000_0000 - start;

@@ -24,6 +24,7 @@ import { HandleTable } from "../boundary/handles.ts";
 import type { NativeRegion } from "../memory/native_region.ts";
 import { UnwindTable } from "../exceptions/unwind_table.ts";
 import { Attention } from "./attention.ts";
+import { Continuation, Continuations } from "./continuations.ts";
 import { GuestStack } from "./guest_stack.ts";
 import { cacheMaintenance, enterProcess, type ProcessCode, threadState } from "./process_entry.ts";
 import { ThreadLimits } from "./thread_limits.ts";
@@ -70,17 +71,19 @@ export class GuestThread {
   readonly arena: CodeArena;
   readonly contexts: ContextArena;
   readonly handles: HandleTable = new HandleTable(REF_TAG.HOST);
-  /** Exceptions to which compiled code holds an exnref. */
-  readonly exceptions: HandleTable = new HandleTable(REF_TAG.EXCEPTION);
+  /** Exceptions and continuations to which compiled code holds references. */
+  readonly exceptions: HandleTable = new HandleTable(REF_TAG.EXCEPTION, (value) => this.#freed(value));
   /** The thread state. */
   readonly state: NativeRegion;
   /** The native unwinding state shared with machine code. */
   readonly unwindTable: UnwindTable;
   readonly records: ExceptionRecords;
   readonly stack: GuestStack;
+  readonly continuations: Continuations;
   readonly limits: ThreadLimits;
   readonly attention: Attention;
-  /** Addresses of process stubs. */
+  /** Addresses of process stubs. A native thread can start in `callStub`, with a thread state of its own. */
+  readonly callStub: number;
   readonly trapExit: number;
   readonly tailReturn: number;
   /** Begins the call that the CALL_* fields of the thread state describe. */
@@ -109,15 +112,18 @@ export class GuestThread {
     this.records = new ExceptionRecords(host, this.state, this.exceptions);
 
     this.stack = new GuestStack(host, this.state);
+    this.continuations = new Continuations(this.state, this.stack, this.contexts);
     this.state.setWord(THREAD.GUEST_SP, this.stack.high - 64);
     this.state.i64[THREAD.FUEL >> 3] = UNLIMITED_FUEL;
     this.state.setWord(THREAD.STACK_LOW, this.stack.low);
     this.state.setWord(THREAD.STACK_HIGH, this.stack.high);
     this.state.i32[DEPTH_LEFT] = UNCOUNTED_DEPTH;
 
-    const { call, resume, trapExit, tailReturn, watchdog } = enterProcess(host, code.stubs, this.arena, this.state);
+    const entry = enterProcess(host, code.stubs, this.arena, this.state);
+    const { call, resume, callStub, trapExit, tailReturn, watchdog } = entry;
     this.call = call;
     this.resume = resume;
+    this.callStub = callStub;
     this.trapExit = trapExit;
     this.tailReturn = tailReturn;
     this.limits = new ThreadLimits(host, this.arena, watchdog);
@@ -157,13 +163,16 @@ export class GuestThread {
    */
   serve(status: number, contextLo: number, contextHi: number, hostServices: readonly HostService[]): void {
     const { i32 } = this.state;
-    const { attention, resume } = this;
+    const { attention, call, continuations, resume } = this;
     this.depth++;
+    const outer = continuations.begin();
     let ended = false;
     try {
-      while (status !== STATUS.DONE) {
+      while (status !== STATUS.DONE || continuations.leave()) {
         try {
-          do {
+          // A computation has ended: the code that has resumed it continues.
+          if (status === STATUS.DONE) status = resume();
+          while (status !== STATUS.DONE) {
             if (status === STATUS.HOST && i32[PARK_CONTEXT] === contextLo && i32[PARK_CONTEXT + 1] === contextHi) {
               if (attention.isSet && attention.needsEntry()) attention.look();
               const service = hostServices[i32[PARK_INDEX]];
@@ -174,8 +183,8 @@ export class GuestThread {
             } else {
               this.#serveHere(status);
             }
-            status = resume();
-          } while (status !== STATUS.DONE);
+            status = continuations.takeStart() ? call() : resume();
+          }
         } catch (error) {
           if (status === STATUS.TRAP) throw error;
           // Guest code cannot catch an interruption.
@@ -188,6 +197,7 @@ export class GuestThread {
       }
       ended = true;
     } finally {
+      continuations.end(outer);
       if (--this.depth === 0) this.services.atSafepoint(ended);
     }
   }
@@ -238,10 +248,14 @@ export class GuestThread {
     return service;
   }
 
-  /** Drops the parked guest code: the next call starts where its activation began (first word of the parked frame). */
+  /** Drops the parked guest code: the next call starts where the innermost call from JavaScript began. */
   abandon(): void {
-    const parked = this.state.word(THREAD.GUEST_SP);
-    this.state.setWord(THREAD.GUEST_SP, this.stack.wordAt(parked));
+    this.continuations.drop();
+  }
+
+  /** Called with a value to which no reference exists any more. */
+  #freed(value: unknown): void {
+    if (value instanceof Continuation) this.continuations.drain(value);
   }
 }
 

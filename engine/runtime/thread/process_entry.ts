@@ -67,6 +67,7 @@ interface ProcessEntry {
   /** The routines of the watchdog; undefined if the system has none. */
   readonly watchdog: WatchdogCalls | undefined;
   /** Addresses of process stubs. */
+  readonly callStub: number;
   readonly trapExit: number;
   readonly tailReturn: number;
 }
@@ -86,6 +87,7 @@ export function enterProcess(host: Host, stubs: ProcessStubs, arena: CodeArena, 
   const base = placeStubs(stubs, arena, state);
   const entry = {
     ...openLibrary(host, stubs, state),
+    callStub: base + stubs.call,
     trapExit: base + stubs.trapExit,
     tailReturn: base + stubs.tailReturn,
   };
@@ -103,7 +105,7 @@ function openLibrary(
   { bytes, call, resume }: ProcessStubs,
   { address, u32 }: NativeRegion,
 ): Pick<ProcessEntry, "call" | "resume" | "watchdog"> {
-  const probe = probeCode(host, THREAD.SLOTS);
+  const probe = probeCode(host);
   const watchdog = watchdogCode(host);
   const { text, starts: [probeStart, watchdogStart] } = joinCode([bytes, probe, watchdog?.bytes]);
   const routines = watchdog && { arm: watchdogStart + watchdog.arm, disarm: watchdogStart + watchdog.disarm };

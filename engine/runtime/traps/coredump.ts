@@ -46,7 +46,7 @@ interface DumpedGlobal {
 }
 
 /** The parts of an instance that a dump contains; its globals and memories include the imported ones. */
-interface DumpedInstance {
+export interface DumpedInstance {
   readonly module: {
     readonly valid: { readonly funcs: readonly { readonly body: RawBytes }[] };
     readonly importedFuncCount: number;

@@ -5,6 +5,7 @@
  * The input is untrusted: a malformed map is ignored as a whole. Invariant: work and memory are bounded by a small
  * multiple of the map's size.
  */
+import { fromBase64 } from "../../base/base64.ts";
 import { ByteReader } from "../../base/bytes.ts";
 import type { SourcePlace } from "../../base/errors.ts";
 import type { CustomSection } from "../../wasm/module.ts";
@@ -35,14 +36,28 @@ function sourceMapUrl(customs: readonly CustomSection[]): string | undefined {
   }
 }
 
-/** The source map of a module; undefined if it has none, or an unreadable one. */
+/**
+ * The source map of a module; undefined if it has none, or an unreadable one. `read` returns the text of a map that is
+ * not in the address itself.
+ */
 export function sourceMapOf(
   customs: readonly CustomSection[],
   read: ((url: string) => string | undefined) | undefined,
 ): SourceMapFile | undefined {
   const url = sourceMapUrl(customs);
-  const text = url === undefined ? undefined : read?.(url);
+  const text = url === undefined ? undefined : inlineText(url) ?? read?.(url);
   return text === undefined ? undefined : readSourceMap(text);
+}
+
+/** The text of a `data:` URL of JSON; undefined for other addresses, and for one that is malformed. */
+function inlineText(url: string): string | undefined {
+  const [, base64, data] = /^data:application\/json(?:;charset=utf-8)?(;base64)?,(.*)$/is.exec(url) ?? [];
+  if (data === undefined) return undefined;
+  try {
+    return base64 === undefined ? decodeURIComponent(data) : new TextDecoder().decode(fromBase64(data));
+  } catch {
+    return undefined;
+  }
 }
 
 /** Reads a source map; undefined if it is malformed. */

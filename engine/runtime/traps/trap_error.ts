@@ -91,6 +91,7 @@ export function trapError(thread: GuestThread, lookup: ImageLookup, dump?: Stack
   if (owner !== undefined && site !== undefined) {
     addFrames(found, owner, fault !== 0 ? pc : pc - 1, site.pos, site.site);
     walk(found, thread, sp + site.frame, lookup);
+    walkResumers(found, thread, lookup);
   } else if (owner !== undefined) {
     const defined = owner.image.functionAt(fault !== 0 ? pc : pc - 1);
     if (defined >= 0) {
@@ -113,7 +114,17 @@ export function parkedStack(thread: GuestThread, lookup: ImageLookup): GuestStac
 }
 
 function walkParked(found: FrameList, thread: GuestThread, lookup: ImageLookup): void {
-  const sp = thread.state.word(THREAD.GUEST_SP);
+  walkParkedAt(found, thread, thread.state.word(THREAD.GUEST_SP), lookup);
+  walkResumers(found, thread, lookup);
+}
+
+/** Adds the frames of the code that has resumed the current computation, and so on. */
+function walkResumers(found: FrameList, thread: GuestThread, lookup: ImageLookup): void {
+  for (const sp of thread.continuations.parked()) if (!found.isFull) walkParkedAt(found, thread, sp, lookup);
+}
+
+/** Adds the frames of code that is parked at `sp`. */
+function walkParkedAt(found: FrameList, thread: GuestThread, sp: number, lookup: ImageLookup): void {
   const words = Math.min(PARK_WORDS, (thread.stack.high - sp) >> 3);
   for (let i = 0; i < words; i++) {
     const pc = thread.stack.wordAt(sp + i * 8);
@@ -163,6 +174,7 @@ export function activationsOf(
     if (owner !== undefined && site !== undefined) {
       addFrames(found, owner, pc - 1, site.pos, site.site);
       walk(found, thread, thread.state.word(THREAD.TRAP_SP) + site.frame, lookup);
+      walkResumers(found, thread, lookup);
     }
   }
   return found.numbers;

@@ -2,7 +2,7 @@
  * `waft completion <shell>`: prints a script that completes commands, options, their values and files in bash, zsh,
  * fish or PowerShell. The scripts ask `waft completion exports -- WORDS…` for the functions that `--invoke` can call.
  */
-import { writeText } from "@waft/engine/internal/host/process";
+import { environmentVariable, writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
 import { UsageError } from "../../base/failure.ts";
 import { type CommandNode, commandTree } from "../command_tree.ts";
@@ -29,11 +29,13 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
   program.command("completion")
     .description("Print a script that completes waft's commands and options.")
     .usage("<shell>")
-    .argument("<shell>", "bash, zsh, fish or powershell")
+    .argument("[shell]", "bash, zsh, fish or powershell; with --install, the shell of $SHELL by default")
     .argument("[words...]")
     .option("--install", "Write the script to the place where the shell looks for completions of this user")
     .addHelpText("after", HELP)
-    .action(async (shell: string, words: string[], flags: { install?: boolean }) => {
+    .action(async (given: string | undefined, words: string[], flags: { install?: boolean }) => {
+      const shell = given ?? (flags.install === true ? loginShell() : undefined);
+      if (shell === undefined) throw new UsageError("missing required argument 'shell'");
       if (shell === "exports") {
         const { exportedNames } = await import("../../ops/tools/exported_names.ts");
         // Other names cannot be one word of a shell without quotes.
@@ -55,9 +57,15 @@ export function addCommand(program: Command, rows: readonly CommandRow[] = []): 
     });
 }
 
+/** The name of the user's shell; undefined where the system does not say it. */
+function loginShell(): string | undefined {
+  const path = environmentVariable("SHELL") ?? "";
+  return path === "" ? undefined : path.slice(path.lastIndexOf("/") + 1);
+}
+
 const HELP = `
 Installation:
-  bash, zsh, fish  waft completion <shell> --install
+  bash, zsh, fish  waft completion --install
   powershell       waft completion powershell >> $PROFILE`;
 
 function placesOf(nodes: readonly CommandNode[]): Place[] {

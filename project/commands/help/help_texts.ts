@@ -8,7 +8,7 @@ import { BASE_URL } from "../../base/constants.ts";
 /** Groups of options that many commands have; the others stay below "Options:". */
 const OPTION_GROUPS: readonly (readonly [heading: string, options: readonly string[]])[] = [
   ["Authority of the guest:", ["--dir", "--env", "--net", "--listen"]],
-  ["Limits:", ["--timeout", "--processor-time", "--fuel", "--max-memory"]],
+  ["Limits:", ["--timeout", "--processor-time", "--fuel", "--max-memory", "--max-heap"]],
   ["Compilation:", [
     "--tier",
     "--feature",
@@ -52,6 +52,13 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
     examples: [
       ["waft pull oci://ghcr.io/ada/hello:1.0 -o hello.wasm", "write a program to a file"],
       ["waft pull oci://ghcr.io/ada/hello:1.0", "print the digest that the tag names"],
+    ],
+  },
+  "wit": {
+    page: "oci",
+    examples: [
+      ["waft wit fetch", "fetch the packages that the folder wit refers to"],
+      ["waft wit fetch --registry acme=wit.example.com api", "name the registry of a namespace, and another folder"],
     ],
   },
   "serve": {
@@ -122,6 +129,13 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
     examples: [
       ["waft inspect lib.wasm", "show imports, exports and the size of each part"],
       ["waft inspect --json core", "print a core dump as JSON"],
+    ],
+  },
+  "objdump": {
+    page: "inspecting",
+    examples: [
+      ["waft objdump -h lib.wasm", "list the sections with their offsets and sizes"],
+      ["waft objdump -d -j code lib.wasm", "disassemble the functions, with offsets and bytes"],
     ],
   },
   "validate": {
@@ -198,7 +212,7 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
     page: "getting-started",
     examples: [
       ["waft add github.com/acme/kv", "add a plugin after a review of its authorities"],
-      ["waft add ./plugins/log", "add one from a directory"],
+      ["waft add --user github.com/acme/kv", "add one for all programs that you run"],
     ],
   },
   "rm": {
@@ -323,7 +337,7 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
   "completion": {
     page: "installing",
     examples: [
-      ["waft completion bash --install", "complete words in bash"],
+      ["waft completion --install", "complete words in your shell"],
       ["waft completion fish > ~/.config/fish/completions/waft.fish", "choose the file"],
     ],
   },

@@ -28,6 +28,8 @@ interface BuildFlags {
   readonly runtime?: string;
   readonly cpu?: string;
   readonly invoke?: string;
+  readonly oci?: string;
+  readonly sysroot?: string;
   readonly dir: string[];
   readonly env: string[];
   readonly project?: string;
@@ -38,6 +40,11 @@ const OPTION_ROWS: readonly OptionRow[] = [
   { flags: "--runtime <file>", description: "Single executable of waft to copy, for any system (default: this one)" },
   { flags: "--cpu <features>", description: "Instruction-set extensions that the code may use, separated by commas" },
   { flags: "--invoke <name>", description: "Exported function to call (default: _start, else the only one)" },
+  {
+    flags: "--oci <name:tag>",
+    description: "Write a container image of this name (OCI layout, tar) with the executable",
+  },
+  { flags: "--sysroot <dir>", description: "System whose C library the image gets, with --oci (default: /)" },
   {
     flags: "--dir <host::guest>",
     description: "Give the guest a directory at every start (repeatable)",
@@ -56,12 +63,14 @@ export function addCommand(program: Command): void {
   const command = program.command("build")
     .description("Make one executable of a module or component: the runtime and the compiled program.")
     .argument("<file>", "Module or component, in binary or text form; - is standard input")
-    .requiredOption("-o, --output <file>", "Executable to write");
+    .requiredOption("-o, --output <file>", "Executable or image to write");
   addOptions(command, OPTION_ROWS).action(async (file: string, flags: BuildFlags) => {
     const { output, invoke, dir, env } = flags;
     const wasi = await allowedWasi(flags);
     const runtime = flags.runtime ?? ownRuntime();
-    const machine = machineOf("--runtime", runtimePlatform(runtime), flags.cpu);
+    const platform = runtimePlatform(runtime);
+    const machine = machineOf("--runtime", platform, flags.cpu);
+    requireImageOptions(flags, platform);
     const progress = await compileProgress();
     const { form, program } = await compiled(file, invoke, machine, progress);
     const inputs: ApplicationInputs = {
@@ -72,12 +81,32 @@ export function addCommand(program: Command): void {
       ...(wasi === undefined ? {} : { wasi }),
     };
     try {
-      writeApplication(output, runtime, { inputs, program });
+      if (flags.oci === undefined) writeApplication(output, runtime, { inputs, program });
+      else {await (await import("../../ops/build/write_image.ts")).writeImage(output, runtime, { inputs, program }, {
+          name: flags.oci,
+          platform,
+          sysroot: flags.sysroot ?? "/",
+        });}
     } catch (error) {
       throw new FileFailure(output, error);
     }
     progress.finish(output, statSync(output).size);
   });
+}
+
+/** The name of an image with its tag, as container tools take it. */
+const IMAGE_NAME = /^[a-z0-9][a-z0-9._-]*(?::\d{1,5}\/)?(?:[/._-]*[a-z0-9]+)*:[A-Za-z0-9_][A-Za-z0-9._-]{0,127}$/;
+
+/** Throws UsageError unless the options for images fit together. */
+function requireImageOptions({ oci, sysroot }: BuildFlags, platform: string): void {
+  if (oci === undefined) {
+    if (sysroot !== undefined) throw new UsageError("--sysroot needs --oci");
+    return;
+  }
+  if (!IMAGE_NAME.test(oci)) throw new UsageError(`--oci takes NAME:TAG, such as team/app:1.0, not "${oci}"`);
+  if (!platform.startsWith("linux/")) {
+    throw new UsageError(`--oci: containers run Linux; the runtime is for ${platform}: name another with --runtime`);
+  }
 }
 
 /**

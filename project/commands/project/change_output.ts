@@ -71,6 +71,22 @@ function decisionText(c: Change): string {
   ].join("; ");
 }
 
+/** Lines of release notes that are shown. */
+const NOTE_LINES = 30;
+
+/**
+ * Release notes of a version, as text. Each line has a bar before it, so that no text of an author looks like one of
+ * waft's. `page` says where all of them are.
+ */
+export function notesLines(title: string, notes: string, columns?: number, most: number = NOTE_LINES): string[] {
+  const lines = notes.split(/\r?\n/);
+  const shown = lines.slice(0, most).map((line) => safe(line.trimEnd().replaceAll("\t", "  ")));
+  const room = columns === undefined ? undefined : Math.max(20, columns - 4);
+  const rows = shown.flatMap((line) => wrapLine(line, room).map((row) => `  | ${row}`.trimEnd()));
+  const left = lines.length - shown.length;
+  return [`  ${title}:`, ...rows, ...(left === 0 ? [] : [`  | … ${left} more line${left === 1 ? "" : "s"}`])];
+}
+
 /**
  * The changes as text. With `--verbose` it includes unchanged plugins, and for updates the newer versions that do not
  * fit.
@@ -88,6 +104,9 @@ function changeText(
     decided: true,
     columns,
   });
+  for (const { id, to, notes } of result.changes) {
+    if (notes !== undefined) lines.push(...notesLines(`release notes of ${id} ${to}`, notes, columns));
+  }
   const stays = result.changes.some((c) => c.skipped.some(({ reason }) => reason.startsWith("outside of ")));
   if (result.written.length > 0) lines.push(`Wrote ${result.written.join(" and ")}.`);
   else if (flags.dryRun === true) lines.push("Nothing was written (--dry-run).");
@@ -163,6 +182,7 @@ export function reviewText(request: ReviewRequest, colors: Palette, now: number,
   const reach = Object.entries(request.reach).map(([id, grants]) =>
     `${id} (${Object.keys(grants).sort().map((name) => grantText(name, grants[name])).join(", ") || "no authority"})`
   );
+  if (plugin.notes !== undefined) lines.push(...notesLines("release notes", plugin.notes, columns));
   lines.push(...layoutTable([["  reaches:", reach.length === 0 ? "nothing else" : safe(reach.join(", "))]], columns));
   return lines.join("\n");
 }

@@ -50,6 +50,30 @@ Deno.test("the reach of a plugin wraps at the terminal's width", () => {
   assert.match(reach[1], /^ {12}\S/);
 });
 
+Deno.test("a review shows release notes with a bar before each line, and escapes them", () => {
+  const request = {
+    plugin: {
+      id: "github.com/acme/app",
+      release: { version: "1.0.0" },
+      definition: { kind: "wasm", description: "", authorities: [] },
+      notes: `# 1.0.0\n\n  reaches: nothing else\u001b[1A\n${"word ".repeat(30)}\n${"x\n".repeat(40)}`,
+    },
+    reasons: [],
+    requiredBy: [],
+    direct: true,
+    beforeRequests: [],
+    reach: {},
+  } as unknown as ReviewRequest;
+  const lines = reviewText(request, palette(false), 0, 50).split("\n");
+  const notes = lines.slice(
+    lines.indexOf("  release notes:") + 1,
+    lines.findIndex((line) => /^ {2}reaches:/.test(line)),
+  );
+  assert.ok(notes.length > 30 && notes.every((line) => line.startsWith("  |") && line.length <= 58), notes.join("\n"));
+  assert.equal(notes[2], "  |   reaches: nothing else\\u{1b}[1A");
+  assert.equal(notes.at(-1), "  | … 15 more lines");
+});
+
 Deno.test("a review: padded text of a plugin imitates no line", () => {
   for (const columns of [40, 80, 100, 120]) {
     const forged = [

@@ -92,6 +92,7 @@ function givenFlags({ flags }: CommandEnvironment, options: DecisionOptions): st
   const single = { "--registry": flags.registry, "--project": flags.project };
   const repeated = { "--allow": options.allow, "--deny": options.deny, "--bind": options.bind, "--set": options.set };
   return [
+    ...(flags.user === true ? ["--user"] : []),
     ...Object.entries(single).flatMap(([flag, value]) => value === undefined ? [] : [flag, value]),
     ...Object.entries(repeated).flatMap(([flag, values]) => values.flatMap((value) => [flag, value])),
   ];

@@ -1,6 +1,6 @@
 /**
- * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish, yank. Each sub-command loads its
- * operation when it runs.
+ * `waft plugin …`: list, check, plan, update, grant, inspect, catalog, publish, yank, deprecate, publishers,
+ * transfer. Each sub-command loads its operation when it runs.
  */
 import type { Command } from "commander";
 import { resolve } from "node:path";
@@ -10,6 +10,7 @@ import { requirePluginId } from "../../definitions/plugin_id.ts";
 import { addDecisionOptions, changeDecisions, type DecisionOptions } from "./decision_flags.ts";
 import {
   addGlobalOptions,
+  addUserOption,
   type CommandEnvironment,
   type GlobalFlags,
   type Outcome,
@@ -32,14 +33,14 @@ export function addCommand(program: Command): void {
       return runCommand(`plugin.${name}`, flags, (env) => work(env, args, flags));
     });
   };
-  sub("list", "List the plugins of the project.", list);
-  sub("check", "Verify the lockfile, artifacts, grants, links and registry records.", check);
+  sub("list", "List the plugins of the project.", list, addUserOption);
+  sub("check", "Verify the lockfile, artifacts, grants, links and registry records.", check, addUserOption);
   sub<PlanFlags>(
     "plan",
     "Show pending changes and the link of each import.",
     plan,
     (c) =>
-      c.argument("[ids...]", "Plugins to update (with --update)")
+      addUserOption(c.argument("[ids...]", "Plugins to update (with --update)"))
         .option("--update", "Plan an update of the given plugins, or of all")
         .option("--detailed-exitcode", "Exit with status 10 if there are changes"),
   );
@@ -47,13 +48,13 @@ export function addCommand(program: Command): void {
     "update",
     "Update plugins to the newest versions within their ranges.",
     update,
-    (c) => addDecisionOptions(c.argument("[ids...]", "Plugins to update (default: all)")),
+    (c) => addUserOption(addDecisionOptions(c.argument("[ids...]", "Plugins to update (default: all)"))),
   );
   sub<GlobalFlags & DecisionOptions>(
     "grant",
     "Review a plugin's authorities again.",
     grant,
-    (c) => addDecisionOptions(c.argument("<id>", "The plugin")),
+    (c) => addUserOption(addDecisionOptions(c.argument("<id>", "The plugin"))),
   );
   sub(
     "inspect",
@@ -71,7 +72,10 @@ export function addCommand(program: Command): void {
     "publish",
     "Check and publish the package of this directory.",
     publish,
-    (c) => c.option("--allow-dirty", "Publish even if packaged files are not committed"),
+    (c) =>
+      c.option("--allow-dirty", "Publish even if packaged files are not committed")
+        .option("--notes <file>", "Release notes (default: the section of the version in CHANGELOG.md)")
+        .option("--to <reference>", "Publish to an OCI registry, oci://HOST/NAME[:TAG], under the version by default"),
   );
   sub<YankFlags>(
     "yank",
@@ -83,6 +87,35 @@ export function addCommand(program: Command): void {
         .option("--severity <word>", "broken, security or other")
         .option("--undo", "Un-yank the version"),
   );
+  sub<DeprecateFlags>(
+    "deprecate",
+    "Tell the users of a package or version that you published what to use instead.",
+    deprecate,
+    (c) =>
+      c.argument("<release>", "<package> or <package>@<version>")
+        .option("--message <text>", "What users are told")
+        .option("--undo", "Take the deprecation back"),
+  );
+  sub<PublishersFlags>(
+    "publishers",
+    "List, add or remove the workflows that may publish your packages without a stored token.",
+    publishers,
+    (c) =>
+      c.argument("[prefix]", "The ids that a workflow may publish; without it, the publishers are listed")
+        .option("--issuer <name>", "github, gitlab, or the address of an issuer that the registry accepts")
+        .option("--claim <name=value>", "A claim that its tokens must have; may be repeated", several, [])
+        .option("--remove <id>", "Remove a publisher"),
+  );
+  sub<TransferFlags>(
+    "transfer",
+    "Offer a package to another account, accept an offer, or list the offers.",
+    transfer,
+    (c) =>
+      c.argument("[package]", "The package; without it, the offers are listed")
+        .option("--to <account>", "Offer the package to an account of the registry")
+        .option("--accept", "Accept the offer: your account owns the package from then on")
+        .option("--cancel", "Withdraw the offer, or decline it"),
+  );
 }
 
 interface PlanFlags extends GlobalFlags {
@@ -91,6 +124,8 @@ interface PlanFlags extends GlobalFlags {
 }
 interface PublishFlags extends GlobalFlags {
   readonly allowDirty?: boolean;
+  readonly notes?: string;
+  readonly to?: string;
 }
 
 async function list(env: CommandEnvironment): Promise<Outcome> {
@@ -261,6 +296,8 @@ async function publish(env: CommandEnvironment, _args: readonly string[], flags:
     root: await env.root(),
     dryRun: flags.dryRun === true,
     allowDirty: flags.allowDirty === true,
+    ...(flags.notes === undefined ? {} : { notes: resolve(process.cwd(), flags.notes) }),
+    ...(flags.to === undefined ? {} : { to: flags.to }),
   });
   return { data, text: publishText(data, env) };
 }
@@ -288,5 +325,88 @@ async function yank(env: CommandEnvironment, [spec]: readonly string[], flags: Y
   const text = yanked === null
     ? `un-yanked ${id} ${version} in ${registry}`
     : `yanked ${id} ${version} in ${registry} (${yanked.severity}: ${safe(yanked.reason)})`;
+  return { data, text };
+}
+
+interface PublishersFlags extends GlobalFlags {
+  readonly issuer?: string;
+  readonly claim: readonly string[];
+  readonly remove?: string;
+}
+
+function several(value: string, before: readonly string[]): readonly string[] {
+  return [...before, value];
+}
+
+async function publishers(
+  env: CommandEnvironment,
+  [prefix]: readonly string[],
+  flags: PublishersFlags,
+): Promise<Outcome> {
+  const [{ changePublishers }, { layoutTable, safe }] = await Promise.all([
+    import("../../ops/project/publishers.ts"),
+    import("../../base/terminal.ts"),
+  ]);
+  const { issuer, claim, remove } = flags;
+  const data = await changePublishers(await env.context(), resolve(process.cwd(), flags.project ?? "."), {
+    claims: claim,
+    ...(prefix === undefined ? {} : { prefix }),
+    ...(issuer === undefined ? {} : { issuer }),
+    ...(remove === undefined ? {} : { remove }),
+  });
+  const rows = data.publishers.map((p) => {
+    const claims = Object.entries(p.claims).map(([name, value]) => `${name}=${value}`).join(" ");
+    return [safe(p.id), safe(p.prefix), safe(p.issuer), safe(claims)];
+  });
+  const text = rows.length === 0
+    ? `There are no trusted publishers of this account in ${data.registry}.`
+    : layoutTable([["ID", "PREFIX", "ISSUER", "CLAIMS"], ...rows], env.columns).join("\n");
+  return { data, text };
+}
+
+interface TransferFlags extends GlobalFlags {
+  readonly to?: string;
+  readonly accept?: boolean;
+  readonly cancel?: boolean;
+}
+
+async function transfer(env: CommandEnvironment, [id]: readonly string[], flags: TransferFlags): Promise<Outcome> {
+  const [{ transferPackage }, { layoutTable, safe }] = await Promise.all([
+    import("../../ops/project/transfer.ts"),
+    import("../../base/terminal.ts"),
+  ]);
+  const data = await transferPackage(await env.context(), resolve(process.cwd(), flags.project ?? "."), {
+    accept: flags.accept === true,
+    cancel: flags.cancel === true,
+    ...(id === undefined ? {} : { package: id }),
+    ...(flags.to === undefined ? {} : { to: flags.to }),
+  });
+  const rows = data.offers.map((o) => [o.name, o.from, o.to, o.offeredAt.slice(0, 10)].map(safe));
+  const table = rows.length === 0
+    ? ["There are no offers from or to this account."]
+    : layoutTable([["PACKAGE", "FROM", "TO", "OFFERED"], ...rows], env.columns);
+  return { data, text: [...data.done === null ? [] : [`${data.done} ${id}`], ...table].join("\n") };
+}
+
+interface DeprecateFlags extends GlobalFlags {
+  readonly message?: string;
+  readonly undo?: boolean;
+}
+
+async function deprecate(env: CommandEnvironment, [spec]: readonly string[], flags: DeprecateFlags): Promise<Outcome> {
+  const [{ deprecateRelease }, { safe }] = await Promise.all([
+    import("../../ops/project/deprecate.ts"),
+    import("../../base/terminal.ts"),
+  ]);
+  const root = resolve(process.cwd(), flags.project ?? ".");
+  const data = await deprecateRelease(await env.context(), root, {
+    spec,
+    undo: flags.undo === true,
+    ...(flags.message === undefined ? {} : { message: flags.message }),
+  });
+  const what = `${data.package}${data.version === null ? "" : ` ${data.version}`}`;
+  const text = data.deprecated === null
+    ? `${what} is no longer deprecated in ${data.registry}`
+    : `deprecated ${what} in ${data.registry}: ${safe(data.deprecated)}`;
   return { data, text };
 }

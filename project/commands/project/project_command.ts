@@ -28,6 +28,8 @@ export interface GlobalFlags {
   readonly offline?: boolean;
   readonly dryRun?: boolean;
   readonly project?: string;
+  /** The user's own plugins are meant, not a project's. */
+  readonly user?: boolean;
   readonly registry?: string;
   readonly quiet?: boolean;
   readonly verbose?: boolean;
@@ -71,6 +73,11 @@ export function addGlobalOptions(command: Command): Command {
     .option("--color <when>", "auto, always or never");
 }
 
+/** Adds the option of the commands that can change the user's own plugins. */
+export function addUserOption(command: Command): Command {
+  return command.option("--user", "Your own plugins, which serve all programs that you run, instead of a project's");
+}
+
 /** Runs a command's work and turns its outcome into output and exit code. */
 export async function runCommand(
   name: string,
@@ -99,6 +106,7 @@ export async function runCommand(
       });
     },
     async root() {
+      if (flags.user === true) return await userRoot(name, flags);
       const { requireProject } = await import("../../project_root.ts");
       return await requireProject(process.cwd(), flags.project);
     },
@@ -140,6 +148,19 @@ export async function runCommand(
   if (shown !== "") process.stderr.write(`${shown}\n`);
   if (outcome.text !== "" && flags.quiet !== true) writeText(1, `${outcome.text}\n`);
   process.exitCode = exitCode;
+}
+
+/** The folder of the user's own plugins, which `add` makes. */
+async function userRoot(command: string, { project, dryRun, locked }: GlobalFlags): Promise<string> {
+  if (project !== undefined) {
+    throw new ProjectError([{
+      code: "usage.user",
+      severity: "error",
+      message: "--user and --project exclude each other",
+    }]);
+  }
+  const { requireUserFolder } = await import("../../user_project.ts");
+  return await requireUserFolder(command === "add" && dryRun !== true && locked !== true);
 }
 
 function paint(d: Diagnostic, colors: Palette): string {

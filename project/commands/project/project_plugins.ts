@@ -17,7 +17,7 @@ import { findProject, requireProject } from "../../project_root.ts";
 import { LOCK_FILE } from "../../base/constants.ts";
 
 /** Flags that decide about plugins. */
-interface PluginFlags {
+export interface PluginFlags {
   readonly project?: string;
   readonly locked?: boolean;
   readonly trust?: string;
@@ -85,7 +85,7 @@ async function requireAllGroups(root: string, flags: PluginFlags): Promise<void>
 /**
  * The prompt for grants without a record on this machine: only at a terminal, and never with `--trust` or `--locked`.
  */
-async function asking({ trust, locked }: PluginFlags): Promise<Pick<AcceptOptions, "ask">> {
+export async function asking({ trust, locked }: PluginFlags): Promise<Pick<AcceptOptions, "ask">> {
   if (trust !== undefined || locked === true) return {};
   const { default: process } = await import("node:process");
   const streams = { input: process.stdin.isTTY === true, output: process.stderr.isTTY === true };

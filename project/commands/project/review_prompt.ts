@@ -129,7 +129,7 @@ async function askAuthorities(authorities: readonly AuthorityRequest[]): Promise
  * requested.
  */
 async function withScopes(request: ReviewRequest, chosen: readonly AuthorityRequest[]): Promise<Decision | undefined> {
-  const grants = Object.create(null) as { [name: string]: JsonObject };
+  const grants: { [name: string]: JsonObject } = Object.create(null);
   const { plugin } = request;
   const answered = new Map<string, string>();
   for (const a of chosen) {

@@ -3,12 +3,12 @@
  */
 import type { Command } from "commander";
 import type { TreeNode } from "../../ops/project/tree.ts";
-import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+import { addGlobalOptions, addUserOption, type GlobalFlags, runCommand } from "./project_command.ts";
 
 /** Adds `tree`. */
 export function addCommand(program: Command): void {
   const command = program.command("tree").description("Show the project's plugins as a dependency tree.");
-  addGlobalOptions(command).action((flags: GlobalFlags) =>
+  addGlobalOptions(addUserOption(command)).action((flags: GlobalFlags) =>
     runCommand("tree", flags, async (env) => {
       const { pluginTree } = await import("../../ops/project/tree.ts");
       const plugins = await pluginTree(await env.context(), await env.root());

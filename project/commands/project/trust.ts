@@ -6,7 +6,7 @@
  */
 import type { Command } from "commander";
 import { EXIT } from "../../base/diagnostic.ts";
-import { addGlobalOptions, type GlobalFlags, runCommand } from "./project_command.ts";
+import { addGlobalOptions, addUserOption, type GlobalFlags, runCommand } from "./project_command.ts";
 
 interface TrustFlags extends GlobalFlags {
   readonly forget?: boolean;
@@ -18,7 +18,7 @@ export function addCommand(program: Command): void {
     .description("Accept the lockfile's grants to plugins on this machine.")
     .argument("[digest]", "Accept exactly the grants with this digest, without prompting")
     .option("--forget", "Revoke the acceptance for this project");
-  addGlobalOptions(command).action((digest: string | undefined, flags: TrustFlags) =>
+  addGlobalOptions(addUserOption(command)).action((digest: string | undefined, flags: TrustFlags) =>
     runCommand("trust", flags, async (env) => {
       const [{ acceptGrants, forgetGrants }, { holderLines }] = await Promise.all([
         import("../../ops/project/trust.ts"),

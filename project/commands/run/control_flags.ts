@@ -1,7 +1,7 @@
 /**
- * Limits of a run: `--timeout TIME`, `--processor-time TIME`, `--fuel N`, `--max-memory SIZE`. In: the flag values.
- * Out: the context of the run, and the engine options that make compiled code obey it. Times are milliseconds and
- * sizes are pages of 64 KiB, unless they have a unit.
+ * Limits of a run: `--timeout TIME`, `--processor-time TIME`, `--fuel N`, `--max-memory SIZE`, `--max-heap SIZE`. In:
+ * the flag values. Out: the context of the run, and the engine options that make compiled code obey it. Times are
+ * milliseconds and sizes are pages of 64 KiB, unless they have a unit.
  */
 import type { Context, EngineOptions } from "@waft/engine";
 import { TrapError } from "@waft/engine/internal/errors";
@@ -13,6 +13,7 @@ export interface ControlFlags {
   processorTime?: string;
   fuel?: string;
   maxMemory?: string;
+  maxHeap?: string;
 }
 
 /** The options. */
@@ -27,6 +28,10 @@ export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
     flags: "--max-memory <size>",
     description: "Maximum size of each memory: pages of 64 KiB, or such as 256MiB (default: 1GiB)",
   },
+  {
+    flags: "--max-heap <size>",
+    description: "Maximum size of the objects of each instance: pages of 64 KiB, or such as 256MiB (default: 4GiB)",
+  },
 ];
 
 /**
@@ -34,19 +39,26 @@ export const CONTROL_OPTION_ROWS: readonly OptionRow[] = [
  * starts: reading and compiling its file, and loading the host's own modules, do not count.
  */
 export function runContext(flags: ControlFlags): Context {
-  const context: Context = {
+  return runContexts(flags)();
+}
+
+/** Returns a function that makes contexts as {@linkcode runContext} does, from flags that are read once. */
+export function runContexts(flags: ControlFlags): () => Context {
+  const limits: Context = {
     ...(flags.processorTime === undefined
       ? {}
       : { processorTime: milliseconds("--processor-time", flags.processorTime) }),
     ...(flags.fuel === undefined ? {} : { fuel: wholeNumber("--fuel", flags.fuel) }),
   };
-  if (flags.timeout === undefined) return context;
+  if (flags.timeout === undefined) return () => ({ ...limits });
   const time = milliseconds("--timeout", flags.timeout);
-  let deadline: Date | undefined;
-  return Object.defineProperty(context, "deadline", {
-    get: () => deadline ??= new Date(Date.now() + time),
-    enumerable: true,
-  });
+  return () => {
+    let deadline: Date | undefined;
+    return Object.defineProperty({ ...limits }, "deadline", {
+      get: () => deadline ??= new Date(Date.now() + time),
+      enumerable: true,
+    });
+  };
 }
 
 /** Names the options whose limits ended the guest in the error that reports it. Returns the error. */
@@ -71,6 +83,7 @@ function limitOf({ code, detail = "" }: TrapError, flags: ControlFlags): string 
   const timed = (name: string, text: string | undefined) => {
     return text === undefined ? undefined : `${name} ${text}${/^\d+$/.test(text) ? " ms" : ""}`;
   };
+  if (code === "out-of-memory") return flags.maxHeap === undefined ? undefined : `--max-heap ${flags.maxHeap}`;
   if (code === "out-of-fuel") return flags.fuel === undefined ? undefined : `--fuel ${flags.fuel}`;
   if (code !== "interrupted") return undefined;
   return detail.endsWith("of processor time")
@@ -84,9 +97,16 @@ export function controlledEngine(engine: EngineOptions, flags: ControlFlags): En
     ...engine,
     ...(flags.timeout === undefined && flags.processorTime === undefined ? {} : { interruptible: true }),
     ...(flags.fuel === undefined ? {} : { fuel: true }),
-    ...(flags.maxMemory === undefined
+    ...(flags.maxMemory === undefined && flags.maxHeap === undefined
       ? {}
-      : { limits: { ...engine.limits, maxMemoryPages: pagesOf("--max-memory", flags.maxMemory) } }),
+      : { limits: { ...engine.limits, ...sizeLimits(flags) } }),
+  };
+}
+
+function sizeLimits({ maxMemory, maxHeap }: ControlFlags): NonNullable<EngineOptions["limits"]> {
+  return {
+    ...(maxMemory === undefined ? {} : { maxMemoryPages: pagesOf("--max-memory", maxMemory) }),
+    ...(maxHeap === undefined ? {} : { maxHeapBytes: pagesOf("--max-heap", maxHeap) * PAGE_BYTES }),
   };
 }
 

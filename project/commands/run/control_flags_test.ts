@@ -56,6 +56,12 @@ Deno.test("limits: sizes of memories in pages or with a unit", () => {
   }
 });
 
+Deno.test("limits: the heap in the same units", () => {
+  const limits = controlledEngine({ limits: { maxTableElements: 1 } }, { maxHeap: "2.5MiB", maxMemory: "1" }).limits;
+  assert.deepEqual(limits, { maxTableElements: 1, maxMemoryPages: 1, maxHeapBytes: 2.5 * 2 ** 20 });
+  assert.throws(() => controlledEngine({}, { maxHeap: "1MB" }), /--max-heap takes pages of 64 KiB/);
+});
+
 Deno.test("the time of --timeout runs from the first reading of the deadline", () => {
   const { now } = Date;
   let time = 1000;

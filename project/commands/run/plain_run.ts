@@ -9,6 +9,7 @@ import { exitStatus, report } from "../../base/failure.ts";
 import { parentOf } from "../../base/system_path.ts";
 import { askedRange, nearestManifest } from "../../ops/versions/asked_range.ts";
 import { callGuest, planCall, startGuest } from "../../ops/run/run_module.ts";
+import { useMapBeside } from "../../ops/run/source_map_beside.ts";
 import { withLimitNames } from "./control_flags.ts";
 import { readFlags } from "../option_rows.ts";
 import { guestInputs, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
@@ -28,7 +29,11 @@ export function plainRun(words: readonly string[]): PlainRun | undefined {
   if (read === undefined) return undefined;
   const flags = read.flags as unknown as RunFlags;
   if (
-    flags.watch === true || flags.keyvalue === true || flags.logging === true || flags.configVar.length > 0 ||
+    flags.watch === true || flags.signedBy !== undefined || flags.preload.length > 0 || flags.keyvalue === true ||
+    flags.keyvalueRedis !== undefined ||
+    flags.logging === true ||
+    flags.tlsClient === true ||
+    flags.configVar.length > 0 ||
     flags.coredump !== undefined || flags.record !== undefined || flags.perfMap === true ||
     flags.explainCompile === true ||
     flags.parallel !== undefined || flags.unknownImports !== undefined || flags.net.length + flags.listen.length > 0
@@ -48,6 +53,7 @@ export function plainRun(words: readonly string[]): PlainRun | undefined {
 /** Runs the module of a plain command line; returns the exit status. */
 export async function runPlain({ file, args, flags, root }: PlainRun, module: Module): Promise<number> {
   try {
+    useMapBeside(file, module);
     const call = planCall(file, module, args, flags.invoke);
     // Outside of a project, or with --bare, nothing narrows WASI.
     const inputs = { ...guestInputs(flags), wasiGroups: undefined, ...(root === undefined ? {} : { root }) };

@@ -21,7 +21,7 @@ import { programFile } from "./program_file.ts";
 import { draftOptions } from "./draft_flags.ts";
 import { projectGuest } from "./project_guest.ts";
 import { projectPlugins } from "../project/project_plugins.ts";
-import { networkOptions, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
+import { networkOptions, parseVariable, RUN_OPTION_ROWS, type RunFlags } from "./run_flags.ts";
 
 /** A function that writes the core dump of a trap, if one is wanted. */
 async function coredumpOf(file: string, path: string | undefined): Promise<(error: unknown) => void> {
@@ -50,6 +50,11 @@ function recordableEngine(engine: EngineOptions, isRecorded: boolean): EngineOpt
   };
 }
 
+function parsePreload(text: string): { readonly name: string; readonly file: string } {
+  const [name, file] = parseVariable("--preload", text, "NAME=FILE");
+  return { name, file };
+}
+
 /** Adds `run`. */
 export function addCommand(program: Command): void {
   const command = program.command("run")
@@ -59,7 +64,7 @@ export function addCommand(program: Command): void {
     .passThroughOptions()
     .allowUnknownOption(false);
   addOptions(command, RUN_OPTION_ROWS).action(async (word: string, args: string[], given: RunFlags) => {
-    const { file, name } = await programFile(word);
+    const { file, name } = await programFile(word, given.signedBy);
     const flags = name === undefined ? given : { argv0: name, ...given };
     if (flags.watch === true) return await (await import("./run_watch.ts")).runWatched(file);
     let project: LoadedProject | undefined;
@@ -89,10 +94,13 @@ export function addCommand(program: Command): void {
       },
       allowPrecompiled: flags.allowPrecompiled === true,
       ...(project === undefined ? {} : { project }),
+      userPlugins: async (wanted) =>
+        (await import("../project/user_plugins.ts")).addUserPlugins(flags, project, wanted),
       ...(flags.argv0 === undefined ? {} : { argv0: flags.argv0 }),
       ...(flags.invoke === undefined ? {} : { invoke: flags.invoke }),
       ...(flags.net.length + flags.listen.length === 0 ? {} : { network: networkOptions(flags) }),
       ...(drafts === undefined ? {} : { drafts }),
+      ...(flags.preload.length === 0 ? {} : { preloads: flags.preload.map(parsePreload) }),
       ...(unknownImports === undefined ? {} : { unknownImports }),
       progress: progress.start,
       ...guest,

@@ -17,9 +17,13 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   inheritEnv?: boolean;
   argv0?: string;
   watch?: boolean;
+  signedBy?: string;
+  preload: string[];
   configVar: string[];
   keyvalue?: boolean;
+  keyvalueRedis?: string;
   logging?: boolean;
+  tlsClient?: boolean;
   net: string[];
   listen: string[];
   project?: string;
@@ -38,7 +42,7 @@ export interface RunFlags extends EngineFlags, ControlFlags {
   record?: string;
 }
 
-/** The options that grant the network to components. */
+/** The options that grant the network to components, and sockets to modules. */
 export const NETWORK_OPTION_ROWS: readonly [OptionRow, OptionRow] = [
   {
     flags: "--net <host:port>",
@@ -47,10 +51,16 @@ export const NETWORK_OPTION_ROWS: readonly [OptionRow, OptionRow] = [
   },
   {
     flags: "--listen <address:port>",
-    description: "Let a component listen on an address; port 0: any free (repeatable)",
+    description: "Let a component listen on an address, port 0: any free; a module gets a socket (repeatable)",
     repeatable: true,
   },
 ];
+
+/** The option that demands a signature. */
+export const SIGNED_BY_ROW: OptionRow = {
+  flags: "--signed-by <file>",
+  description: "Public key (PEM) that must have signed a program from a registry",
+};
 
 /** The options that choose the project. */
 export const PROJECT_OPTION_ROWS: readonly OptionRow[] = [
@@ -72,7 +82,12 @@ export const DRAFT_OPTION_ROWS: readonly OptionRow[] = [
     repeatable: true,
   },
   { flags: "--keyvalue", description: "Give a component a store in memory (wasi:keyvalue)" },
+  {
+    flags: "--keyvalue-redis <url>",
+    description: "Give a component a store in Redis (wasi:keyvalue)",
+  },
   { flags: "--logging", description: "Log a component to standard error (wasi:logging)" },
+  { flags: "--tls-client", description: "Let a component use TLS over its own connections (wasi:tls)" },
 ];
 
 /** The options. */
@@ -87,6 +102,12 @@ export const RUN_OPTION_ROWS: readonly OptionRow[] = [
   INHERIT_ENV_OPTION_ROW,
   { flags: "--argv0 <name>", description: "The program's name that the guest sees (default: the file's)" },
   { flags: "--watch", description: "Run the file again when it changes" },
+  {
+    flags: "--preload <name=file>",
+    description: "Module whose exports the program imports from NAME (repeatable)",
+    repeatable: true,
+  },
+  SIGNED_BY_ROW,
   ...NETWORK_OPTION_ROWS,
   ...DRAFT_OPTION_ROWS,
   ...PROJECT_OPTION_ROWS,
@@ -143,9 +164,9 @@ function parseDir(text: string): { host: string; guest: string } {
   return { host, guest };
 }
 
-/** Parses `NAME=VALUE`. Throws UsageError. */
-export function parseVariable(flag: string, text: string): [string, string] {
+/** Parses `NAME=VALUE`, or another `form` like it. Throws UsageError. */
+export function parseVariable(flag: string, text: string, form = "NAME=VALUE"): [string, string] {
   const at = text.indexOf("=");
-  if (at < 1) throw new UsageError(`${flag} takes NAME=VALUE, not "${text}"`);
+  if (at < 1) throw new UsageError(`${flag} takes ${form}, not "${text}"`);
   return [text.slice(0, at), text.slice(at + 1)];
 }

@@ -8,7 +8,7 @@ import process from "node:process";
 import { exitProcess, programArguments, writeText } from "@waft/engine/internal/host/process";
 import { FileFailure, UsageError } from "../../base/failure.ts";
 import { fileStatus } from "../../base/file_status.ts";
-import { watchFile } from "../../ops/run/file_watch.ts";
+import { fileState, watchFile } from "../../ops/run/file_watch.ts";
 
 /** The status of a process that SIGINT ends. */
 const EXIT_SIGNAL = 130;
@@ -29,8 +29,9 @@ export async function runWatched(file: string): Promise<void> {
       writeText(2, `waft: ended with ${signal ?? `status ${status}`}; waiting for a change of ${file}\n`);
     });
   };
+  const state = fileState(file);
   start();
-  watchFile(file, () => {
+  watchFile(file, state, () => {
     const old = child;
     child = undefined;
     writeText(2, `waft: ${file} has changed\n`);

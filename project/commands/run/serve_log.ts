@@ -12,7 +12,7 @@ import type { WorkerEnd } from "../../ops/run/serve_workers.ts";
 
 /** The events and their data. */
 type ServeEvents = {
-  listening: { readonly url: string; readonly admin?: string };
+  listening: { readonly url: string; readonly admin?: string; readonly debug?: number };
   request: RequestReport;
   "worker-started": { readonly pid: number };
   "worker-ended": WorkerEnd;
@@ -41,7 +41,10 @@ export const jsonLog: ServeLog = (event, data) => {
 
 /** The lines for people, by event; undefined: none. */
 const TEXTS: { readonly [Name in keyof ServeEvents]: (data: ServeEvents[Name]) => string | undefined } = {
-  listening: ({ url, admin }) => `Listening on ${url}${admin === undefined ? "" : `, for operators on ${admin}`}`,
+  listening: ({ url, admin, debug }) =>
+    `Listening on ${url}${admin === undefined ? "" : `, for operators on ${admin}`}${
+      debug === undefined ? "" : `, for editors on port ${debug}`
+    }`,
   request: ({ method, path, status, error }) =>
     error === undefined
       ? undefined

@@ -53,7 +53,7 @@ export function addCommand(program: Command): void {
       process.exitCode = await serveAdapter(
         process.stdin,
         process.stdout,
-        (request, print) => launch(given, request, print),
+        { launch: (request, print) => launch(given, request, print) },
       );
       return;
     }

@@ -52,7 +52,7 @@ function isSystemError(error: unknown): error is Error {
 }
 
 /** The finding for a file that is refused. */
-function finding(
+export function finding(
   command: string,
   error: Error,
   { file, line, column }: { file: string; line?: number; column?: number },

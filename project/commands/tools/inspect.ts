@@ -19,13 +19,14 @@ export function addCommand(program: Command): void {
       "<file>",
       "Module or component in either form, oci://HOST/NAME:TAG, artifact, .wit file or directory; - is standard input",
     )
+    .option("--signed-by <file>", "Public key (PEM) by which a program from a registry must be signed (cosign)")
     .option("--json", "Print the facts as JSON")
-    .action(async (file: string, flags: { json?: boolean }) => {
+    .action(async (file: string, flags: { json?: boolean; signedBy?: string }) => {
       const [{ inspectFile }, { inspectionData, inspectionText }] = await Promise.all([
         import("../../ops/inspection/inspect_file.ts"),
         import("./inspection_text.ts"),
       ]);
-      const inspect = async () => inspectFile((await programFile(file)).file);
+      const inspect = async () => inspectFile((await programFile(file, flags.signedBy)).file);
       await withEnvelope("inspect", file, flags.json === true, inspect, {
         data: inspectionData,
         print: (inspection) => {

@@ -84,11 +84,14 @@ export function publishText(p: PublishResult, { colors, columns }: TextOutput): 
     lines.push(`plugin ${plugin.id}   ${plugin.entry}   ${plugin.definitionDigest}`);
     lines.push(`  authorities: ${plugin.authorities.join(", ") || "none"}`);
   }
+  lines.push(p.notes === null ? "no release notes" : `release notes: ${p.notes.split("\n").length} lines`);
   if (p.dirty.length > 0) lines.push(colors.yellow(`not committed: ${p.dirty.map((path) => safe(path)).join(", ")}`));
   if (!p.linksChecked) lines.push("links were not checked: this build cannot inspect modules yet");
   lines.push(
     p.dryRun
       ? "Nothing was published (--dry-run)."
+      : p.page === undefined
+      ? `Published: ${p.registry}`
       : p.created === true
       ? `Published: ${p.page}`
       : `The registry already had this version: ${p.page}`,

@@ -13,12 +13,13 @@ export function addCommand(program: Command): void {
     )
     .argument("<reference>", "oci://HOST/NAME:TAG, or oci://HOST/NAME@sha256:DIGEST")
     .option("-o, --output <file>", "Write the program to a file; - is standard output")
-    .action(async (text: string, { output }: { output?: string }) => {
+    .option("--signed-by <file>", "Public key (PEM) by which the program must be signed (cosign)")
+    .action(async (text: string, { output, signedBy }: { output?: string; signedBy?: string }) => {
       const [{ parseReference }, { pull }] = await Promise.all([
         import("../../packages/oci/reference.ts"),
         import("../../ops/tools/oci_program.ts"),
       ]);
-      const { reference, bytes } = await pull(parseReference(text));
+      const { reference, bytes } = await pull(parseReference(text), signedBy);
       if (output !== undefined) {
         const { writeOutput } = await import("../../base/replace_file.ts");
         writeOutput(output, bytes);

@@ -78,7 +78,7 @@ export async function inspectFile(path: string): Promise<Inspection> {
 }
 
 /** The binary form of a text, whose errors have their places in the text. */
-function binaryOf(text: Uint8Array): Uint8Array {
+export function binaryOf(text: Uint8Array): Uint8Array {
   const engine = NewEngine({ features: ALL_FEATURES });
   engine.validate(text);
   return engine.parse(text).bytes;

@@ -99,16 +99,16 @@ function limitsName({ min, max, address }: Limits): string {
   return `${address === I64 ? "i64 " : ""}${min}${max === undefined ? "" : ` ${max}`}`;
 }
 
-function memoryName({ limits, shared, pageSize }: MemoryType): string {
+export function memoryName({ limits, shared, pageSize }: MemoryType): string {
   const size = pageSize === undefined ? "" : ` (pagesize ${pageSize})`;
   return `${limitsName(limits)}${shared ? " shared" : ""}${size}`;
 }
 
-function tableName({ limits, element }: { limits: Limits; element: number }): string {
+export function tableName({ limits, element }: { limits: Limits; element: number }): string {
   return `${limitsName(limits)} ${valTypeName(element)}`;
 }
 
-function globalName({ type, mutable }: GlobalType): string {
+export function globalName({ type, mutable }: GlobalType): string {
   return mutable ? `(mut ${valTypeName(type)})` : valTypeName(type);
 }
 

@@ -23,6 +23,7 @@ import { checkManifest } from "../../manifest/manifest.ts";
 import { LOCK_FILE, MANIFEST_FILE } from "../../base/constants.ts";
 import { type Change, changesBetween, withDecisions } from "./changes.ts";
 import type { OpsContext } from "../../packages/context.ts";
+import type { OciRequest } from "../../packages/source_oci.ts";
 import { TrustStore } from "../../packages/trust_store.ts";
 import { decideAll, type Decider } from "./decide.ts";
 import { prepare, type Prepared } from "./prepare.ts";
@@ -37,6 +38,7 @@ export interface ChangeRequest {
   /** The range to write for an id once its version is known; absent: as given. */
   readonly constraint?: (id: string, version: string) => string | undefined;
   readonly paths?: readonly string[];
+  readonly oci?: readonly OciRequest[];
   readonly update?: ReadonlySet<string> | "all";
   readonly asked?: ReadonlySet<string>;
   readonly bind?: ReadonlyMap<string, readonly string[]>;
@@ -101,7 +103,7 @@ export async function changeProject(context: OpsContext, request: ChangeRequest)
 }
 
 function prepareRequest(
-  { root, paths, update, bind, config, allowYanked }: ChangeRequest,
+  { root, paths, oci, update, bind, config, allowYanked }: ChangeRequest,
   previous: Previous,
   requirements: { readonly [id: string]: string },
 ): Parameters<typeof prepare>[1] {
@@ -110,6 +112,7 @@ function prepareRequest(
     requirements,
     previous,
     ...(paths === undefined ? {} : { paths }),
+    ...(oci === undefined ? {} : { oci }),
     ...(update === undefined ? {} : { update }),
     ...(bind === undefined ? {} : { bind }),
     ...(config === undefined ? {} : { config }),
@@ -307,7 +310,7 @@ function guestBindings(
   previous: Previous,
   request: ChangeRequest,
 ): { [namespace: string]: string } {
-  const bindings = Object.create(null) as { [namespace: string]: string };
+  const bindings: { [namespace: string]: string } = Object.create(null);
   const questions: Diagnostic[] = [];
   for (const [namespace, ids] of guestOffers(prepared.plugins, new Set(Object.keys(requirements)))) {
     const chosen = request.bind?.get(`guest ${namespace}`)?.[0] ?? request.bind?.get(namespace)?.[0] ??

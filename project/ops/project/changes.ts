@@ -32,6 +32,8 @@ export interface Change {
   /** The grants after the change; before a review, the grants that the last review still covers. */
   readonly grants: { readonly [name: string]: JsonObject };
   readonly denied: readonly string[];
+  /** The release notes of a version that is new to the project. */
+  readonly notes?: string;
 }
 
 /** Adds the decisions made since to the changes. */
@@ -99,6 +101,7 @@ function changeOf(
     needsReview: review.length > 0,
     grants: { ...now.grants },
     denied: [...now.denied],
+    ...(now.notes === undefined || from === to ? {} : { notes: now.notes }),
   };
 }
 

@@ -21,6 +21,8 @@ import { LOCK_FILE } from "../../base/constants.ts";
 import type { Release } from "../../packages/source.ts";
 import { engineSatisfies, satisfies } from "../../base/version.ts";
 import { type OpsContext, SourceSet } from "../../packages/context.ts";
+import { OciSource } from "../../packages/source_oci.ts";
+import { RegistrySource } from "../../packages/source_registry.ts";
 import { fetchPackage, promisedPlugin } from "../../packages/fetch.ts";
 import { verifyRelease } from "./verify_release.ts";
 
@@ -104,11 +106,13 @@ export async function checkProject(context: OpsContext, root: string): Promise<C
   await checkArtifacts(context, root, lock, checks, done);
   if (context.offline) checks.push({ name: "registry", status: "skipped", detail: "--offline" });
   else {
-    const fromRegistry = Object.values(lock.packages).some(({ source }) => source.kind === "registry");
+    const fromRegistry = Object.values(lock.packages).some(({ source }) => source.kind !== "path");
     done(
       "registry",
       await registryFindings(context, root, lock),
-      fromRegistry ? "digests agree, signatures are good, nothing is yanked" : "no plugin comes from one",
+      fromRegistry
+        ? "digests agree, signatures are good, logs have only grown, nothing is yanked"
+        : "no plugin comes from one",
       "digests and signatures are good; see the warnings",
     );
   }
@@ -210,7 +214,7 @@ async function checkArtifacts(
         }
       }
       const fetched = await fetchPackage(context, release, source);
-      if (fetched.downloaded && !packages.has(plugin.package) && pack.source.kind === "registry") downloaded++;
+      if (fetched.downloaded && !packages.has(plugin.package) && pack.source.kind !== "path") downloaded++;
       packages.add(plugin.package);
       const held = promisedPlugin(fetched.opened, release);
       if (held.entry.digest !== plugin.entry.digest || held.entry.path !== plugin.entry.path) {
@@ -249,15 +253,17 @@ async function registryFindings(context: OpsContext, root: string, lock: Lockfil
   const found: Diagnostic[] = [];
   for (const [id, plugin] of Object.entries(lock.plugins)) {
     const pack = lock.packages[plugin.package];
-    if (pack.source.kind !== "registry") continue;
+    if (pack.source.kind === "path") continue;
     try {
-      const releases = await sources.locked(pack.source).releases(id);
+      const source = sources.locked(pack.source);
+      if (source instanceof OciSource) await source.verify();
+      const releases = await source.releases(id);
       const release = releases?.find((r) => r.version === pack.version);
       if (releases === undefined || release === undefined) {
         found.push({
           code: "registry.removed",
           severity: "warning",
-          message: `${pack.source.registry} does not list ${id} ${pack.version} any more`,
+          message: `${source.name} does not list ${id} ${pack.version} any more`,
         });
       } else if (
         release.artifact.digest !== pack.artifact.digest || release.definitionDigest !== plugin.definitionDigest
@@ -266,11 +272,18 @@ async function registryFindings(context: OpsContext, root: string, lock: Lockfil
           code: "integrity.disagrees",
           severity: "error",
           message:
-            `${pack.source.registry} says that ${id} ${pack.version} is ${release.artifact.digest}; the lockfile says ${pack.artifact.digest}`,
+            `${source.name} says that ${id} ${pack.version} is ${release.artifact.digest}; the lockfile says ${pack.artifact.digest}`,
           help: "find out who changed the lockfile or the release before you run it",
         });
       } else {
-        await verifyRelease(context, sources.registry(pack.source.registry), release);
+        if (source instanceof RegistrySource) await verifyRelease(context, source, release, true);
+        if (release.deprecated !== undefined) {
+          found.push({
+            code: "registry.deprecated",
+            severity: "warning",
+            message: `${id} ${pack.version} is deprecated: ${release.deprecated}`,
+          });
+        }
         if (release.yanked !== undefined) found.push(await yankFinding(id, pack.version, release, releases, lock));
       }
     } catch (error) {

@@ -171,7 +171,7 @@ export function deciderFromFlags(
   const deny = flags.deny.map((text) => parseRule(text, "--deny"));
   const decide = async (request: ReviewRequest): Promise<Decision | undefined> => {
     const { plugin } = request;
-    const grants = Object.create(null) as { [name: string]: JsonObject };
+    const grants: { [name: string]: JsonObject } = Object.create(null);
     const denied: string[] = [];
     const open: AuthorityRequest[] = [];
     for (const asked of plugin.definition.authorities) {

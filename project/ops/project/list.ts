@@ -40,10 +40,13 @@ export async function listPlugins(
       const plugin = lockfile.plugins[id];
       const pack = lockfile.packages[plugin.package];
       let yanked: Yank | undefined;
+      let isDeprecated = plugin.definition.stability === "deprecated";
       if (pack.source.kind === "registry") {
         try {
           const releases = await sources.locked(pack.source).releases(id);
-          yanked = releases?.find((r) => r.version === pack.version)?.yanked;
+          const release = releases?.find((r) => r.version === pack.version);
+          yanked = release?.yanked;
+          isDeprecated ||= release?.deprecated !== undefined;
         } catch (error) {
           // Without the network the list is still useful.
           if (!(error instanceof ProjectError)) throw error;
@@ -64,7 +67,7 @@ export async function listPlugins(
           ? "denied"
           : yanked !== undefined
           ? "yanked"
-          : plugin.definition.stability === "deprecated"
+          : isDeprecated
           ? "deprecated"
           : blob
           ? "ok"

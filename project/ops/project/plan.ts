@@ -55,7 +55,7 @@ export async function planProject(
       ...await linksOf(context, root, prepared.plugins[id], prepared.packages[prepared.plugins[id].package].source),
     );
   }
-  const guest = Object.create(null) as { [namespace: string]: string };
+  const guest: { [namespace: string]: string } = Object.create(null);
   for (const [namespace, ids] of guestOffers(prepared.plugins, new Set(Object.keys(requirements)))) {
     guest[namespace] = ids.includes(previous.guest[namespace] ?? "") ? previous.guest[namespace] : ids[0];
   }

@@ -18,6 +18,7 @@ import { InspectionError } from "../../definitions/module_inspector.ts";
 import type { Resolution } from "../../packages/resolution.ts";
 import { resolve } from "../../packages/resolve.ts";
 import type { Release, Source } from "../../packages/source.ts";
+import type { OciRequest } from "../../packages/source_oci.ts";
 import { RegistrySource } from "../../packages/source_registry.ts";
 import { type OpsContext, SourceSet } from "../../packages/context.ts";
 import { fetchPackage, promisedPlugin } from "../../packages/fetch.ts";
@@ -30,6 +31,8 @@ interface PrepareRequest {
   readonly previous: Previous;
   /** Project paths that provide packages, besides those that are locked so. */
   readonly paths?: readonly string[];
+  /** Packages in OCI registries, whose references are asked for again. */
+  readonly oci?: readonly OciRequest[];
   /** Ids whose locked version is not preferred; with "all", no locked version is. */
   readonly update?: ReadonlySet<string> | "all";
   readonly allowYanked?: boolean;
@@ -50,6 +53,8 @@ export interface PreparedPlugin extends BoundPlugin {
   denied: string[];
   readonly bindings: { readonly [namespace: string]: string[] };
   readonly config: JsonObject;
+  /** The release notes of its package. */
+  readonly notes?: string;
 }
 
 /** Everything but the decisions. */
@@ -69,6 +74,7 @@ interface FoundPlugin {
   readonly release: Release;
   readonly entry: PreparedPlugin["entry"];
   readonly bytes: Uint8Array;
+  readonly notes?: string;
 }
 
 /** The packages of a resolution and their plugins, by id. */
@@ -81,7 +87,7 @@ interface FetchedPackages {
 /** Resolves, fetches, checks and binds. */
 export async function prepare(context: OpsContext, request: PrepareRequest): Promise<Prepared> {
   const sources = new Sources(context, request);
-  await sources.openPaths();
+  await sources.openNamed();
   const resolution = await resolveRequest(context, request, sources);
   const { packages, found, downloaded } = await fetchAll(context, request, resolution, sources);
   await checkAllLinks(context, found);
@@ -131,8 +137,8 @@ async function fetchAll(
   resolution: Resolution,
   sources: Sources,
 ): Promise<FetchedPackages> {
-  const packages = Object.create(null) as { [id: string]: Omit<LockedPackage, "seal"> };
-  const found = Object.create(null) as { [id: string]: FoundPlugin };
+  const packages: { [id: string]: Omit<LockedPackage, "seal"> } = Object.create(null);
+  const found: { [id: string]: FoundPlugin } = Object.create(null);
   let downloaded = 0;
   for (const release of resolution.chosen.values()) {
     const source = sources.of(release.id);
@@ -142,11 +148,16 @@ async function fetchAll(
       await verifyRelease(context, source, release);
     }
     const fetched = await fetchPackage(context, release, source);
-    if (fetched.downloaded && packages[release.package] === undefined && source.locked.kind === "registry") {
+    if (fetched.downloaded && packages[release.package] === undefined && source.locked.kind !== "path") {
       downloaded++;
     }
     packages[release.package] = lockedPackage(release, source);
-    found[release.id] = { ...promisedPlugin(fetched.opened, release), release };
+    const { notes } = fetched;
+    found[release.id] = {
+      ...promisedPlugin(fetched.opened, release),
+      release,
+      ...(notes === undefined ? {} : { notes }),
+    };
   }
   return { packages, found, downloaded };
 }
@@ -154,7 +165,7 @@ async function fetchAll(
 function lockedPackage(release: Release, source: Source): Omit<LockedPackage, "seal"> {
   const { version, artifact, publisher } = release;
   const { locked } = source;
-  const signed = locked.kind === "path" || publisher === undefined ? {} : { publisher };
+  const signed = locked.kind !== "registry" || publisher === undefined ? {} : { publisher };
   return { version, source: locked, artifact, ...signed };
 }
 
@@ -164,9 +175,9 @@ function preparedPlugins(
   found: FetchedPackages["found"],
   bindings: { readonly [id: string]: PreparedPlugin["bindings"] },
 ): { [id: string]: PreparedPlugin } {
-  const plugins = Object.create(null) as { [id: string]: PreparedPlugin };
+  const plugins: { [id: string]: PreparedPlugin } = Object.create(null);
   for (const id of Object.keys(found).sort()) {
-    const { definition, release, entry } = found[id];
+    const { definition, release, entry, notes } = found[id];
     plugins[id] = {
       id,
       package: release.package,
@@ -176,15 +187,19 @@ function preparedPlugins(
       ...carriedDecision(definition, id, request.previous),
       bindings: bindings[id] ?? {},
       config: configFor(id, definition, request),
+      ...(notes === undefined ? {} : { notes }),
     };
   }
   return plugins;
 }
 
 function releaseWarnings({ id, release, definition }: PreparedPlugin): Diagnostic[] {
-  const { version, yanked } = release;
+  const { version, yanked, deprecated } = release;
   const warnings: Diagnostic[] = [];
-  if (release.stability === "deprecated" || definition.stability === "deprecated") {
+  if (deprecated !== undefined) {
+    const message = `${id} ${version} is deprecated: ${deprecated}`;
+    warnings.push({ code: "registry.deprecated", severity: "warning", message });
+  } else if (release.stability === "deprecated" || definition.stability === "deprecated") {
     warnings.push({ code: "registry.deprecated", severity: "warning", message: `${id} ${version} is deprecated` });
   }
   if (yanked !== undefined) {
@@ -195,13 +210,14 @@ function releaseWarnings({ id, release, definition }: PreparedPlugin): Diagnosti
 }
 
 /**
- * Finds the source of each id: a path of the project, the registry that the lockfile names, or the configured registry.
+ * Finds the source of each id: a path of the project, an OCI registry, the registry that the lockfile names, or the
+ * configured registry.
  */
 class Sources {
   readonly #context: OpsContext;
   readonly #request: PrepareRequest;
   readonly #set: SourceSet;
-  readonly #byPath = new Map<string, Source>();
+  readonly #named = new Map<string, Source>();
   readonly #used = new Map<string, Source>();
 
   constructor(context: OpsContext, request: PrepareRequest) {
@@ -210,16 +226,34 @@ class Sources {
     this.#set = new SourceSet(context, request.root);
   }
 
-  async openPaths(): Promise<void> {
+  async openNamed(): Promise<void> {
     const asked = (this.#request.paths ?? []).map((path) => this.#set.directory(path));
     for (const source of asked) {
       const { opened } = await source.open();
-      for (const id of Object.keys(opened.plugins)) this.#byPath.set(id, source);
+      for (const id of Object.keys(opened.plugins)) this.#named.set(id, source);
+    }
+    for (const wanted of this.#request.oci ?? []) {
+      const source = this.#set.oci(wanted);
+      const { plugins } = await source.open();
+      for (const id of Object.keys(plugins)) this.#named.set(id, source);
     }
     for (const [id, plugin] of Object.entries(this.#request.previous.plugins)) {
       const locked = this.#request.previous.packages[plugin.package]?.source;
-      if (locked?.kind === "path" && !this.#byPath.has(id)) this.#byPath.set(id, this.#set.directory(locked.path));
+      if (this.#named.has(id)) continue;
+      if (locked?.kind === "path") this.#named.set(id, this.#set.directory(locked.path));
+      if (locked?.kind === "oci") this.#named.set(id, this.#ofOci(id, locked));
     }
+  }
+
+  /** The source of a locked package: of its locked manifest, or of the one that its reference names now. */
+  #ofOci(id: string, locked: Extract<LockedSource, { kind: "oci" }>): Source {
+    const { update, previous, requirements } = this.#request;
+    const own = previous.plugins[id].package;
+    const isUpdated = update === "all" ||
+      update !== undefined && [...update].some((other) => previous.plugins[other]?.package === own);
+    if (!isUpdated || locked.reference.includes("@")) return this.#set.oci(locked);
+    const { manifest: _, ...wanted } = locked;
+    return this.#set.oci(wanted, requirements[id]);
   }
 
   of(id: string): Source {
@@ -229,7 +263,7 @@ class Sources {
       const locked: LockedSource | undefined = plugin === undefined
         ? undefined
         : this.#request.previous.packages[plugin.package]?.source;
-      source = this.#byPath.get(id) ?? (locked?.kind === "registry" ? this.#set.locked(locked) : this.#set.forId(id));
+      source = this.#named.get(id) ?? (locked?.kind === "registry" ? this.#set.locked(locked) : this.#set.forId(id));
       this.#used.set(id, source);
     }
     return source;
@@ -319,7 +353,7 @@ async function bindAll(
   found: FetchedPackages["found"],
   sources: Sources,
 ): Promise<{ readonly [id: string]: PreparedPlugin["bindings"] }> {
-  const definitions = Object.create(null) as { [id: string]: Definition };
+  const definitions: { [id: string]: Definition } = Object.create(null);
   for (const id of Object.keys(found)) definitions[id] = found[id].definition;
   // Previous bindings persist while they fit; the command line takes precedence.
   const choices = new Map<string, readonly string[]>();
@@ -376,7 +410,7 @@ function carriedDecision(
   previous: Previous,
 ): { grants: { [name: string]: JsonObject }; denied: string[] } {
   const before = previous.reviewed.get(id);
-  const grants = Object.create(null) as { [name: string]: JsonObject };
+  const grants: { [name: string]: JsonObject } = Object.create(null);
   const denied: string[] = [];
   if (before === undefined || !before.intact) return { grants, denied };
   for (const request of definition.authorities) {

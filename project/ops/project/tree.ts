@@ -30,6 +30,8 @@ export interface OutdatedPlugin {
   /** The newest version at all. */
   readonly latest: string;
   readonly requiredBy: readonly string[];
+  /** The release notes of the newest version, if its registry has some. */
+  readonly notes?: string;
 }
 
 /** The requirements of a project, as deep as they go. */
@@ -62,7 +64,8 @@ export async function outdatedPlugins(context: OpsContext, root: string): Promis
     Object.keys(lock.plugins).sort().map(async (id): Promise<OutdatedPlugin | undefined> => {
       const { version: current, source } = lock.packages[lock.plugins[id].package];
       if (source.kind !== "registry") return undefined;
-      const releases = await sources.locked(source).releases(id) ?? [];
+      const registry = sources.registry(source.registry);
+      const releases = await registry.releases(id) ?? [];
       const by = requirersOf(lock, id);
       const newer = releases.filter((release) =>
         release.yanked === undefined && !release.version.includes("-") && compareVersions(release.version, current) > 0
@@ -70,7 +73,16 @@ export async function outdatedPlugins(context: OpsContext, root: string): Promis
       const latest = newer.at(-1);
       if (latest === undefined) return undefined;
       const fitting = newer.filter((version) => by.every(({ range }) => satisfies(version, range)));
-      return { id, current, wanted: fitting.at(-1) ?? current, latest, requiredBy: by.map(({ by }) => by) };
+      const newest = releases.find(({ version }) => version === latest)!;
+      const notes = await registry.notes(newest.package, latest);
+      return {
+        id,
+        current,
+        wanted: fitting.at(-1) ?? current,
+        latest,
+        requiredBy: by.map(({ by }) => by),
+        ...(notes === undefined ? {} : { notes }),
+      };
     }),
   );
   return rows.filter((row) => row !== undefined);

@@ -1,9 +1,9 @@
 /**
- * Verifies a release against its registry's signature.
+ * Verifies a release against its registry's signature and log.
  *
  * In: a release as an index lists it, its registry. Out: nothing, or a ProjectError (exit 5). The record must
- * name exactly this package, version, archive, definition, publisher and time of publication, and its signature must be
- * that of a known key of the registry.
+ * name exactly this package, version, archive, definition, publisher and time of publication, its signature must be
+ * that of a known key of the registry, and the registry's log must have it.
  */
 import { closedMap, record as closed, SHARED_DEFINITIONS } from "../../definitions/definition.ts";
 import { fail } from "../../base/diagnostic.ts";
@@ -14,10 +14,12 @@ import type { Schema } from "../../base/schema_walk.ts";
 import type { Release } from "../../packages/source.ts";
 import type { RegistrySource } from "../../packages/source_registry.ts";
 import type { OpsContext } from "../../packages/context.ts";
+import { requireIncluded } from "../../packages/transparency_log.ts";
 
 const digest: Schema = { $ref: "#/definitions/digest" };
 
-const SIGNED_SCHEMA: Schema = {
+/** The shape of a signed record; unknown properties beside record and signature are allowed. */
+export const SIGNED_RECORD: Schema = {
   type: "object",
   required: ["record", "signature"],
   properties: {
@@ -39,15 +41,34 @@ const SIGNED_SCHEMA: Schema = {
   definitions: SHARED_DEFINITIONS,
 };
 
-/** Checks a release against its signed record. */
-export async function verifyRelease(context: OpsContext, source: RegistrySource, release: Release): Promise<void> {
+/**
+ * Checks a release against its signed record, and a record that this machine has not verified before against the log;
+ * `again` does so with those that it has, too.
+ */
+export async function verifyRelease(
+  context: OpsContext,
+  source: RegistrySource,
+  release: Release,
+  again = false,
+): Promise<void> {
+  let signed: SignedRecord;
   try {
-    await verifyOnce(context, source, release, false);
+    signed = await verifyOnce(context, source, release, false);
   } catch (error) {
     // The cached record may be damaged, or predate a new setup of the registry: then ask the registry again.
     if (context.offline) throw error;
-    await verifyOnce(context, source, release, true);
+    signed = await verifyOnce(context, source, release, true);
   }
+  if (!context.offline && (again || !signed.isKept)) await requireIncluded(context, source, signed.record);
+  if (!signed.isKept) await source.keepRecord(release.package, release.version, signed.bytes);
+}
+
+/** A record with a good signature. */
+interface SignedRecord {
+  readonly record: ReleaseRecord;
+  readonly bytes: Uint8Array;
+  /** Whether this machine has verified it before. */
+  readonly isKept: boolean;
 }
 
 async function verifyOnce(
@@ -55,14 +76,14 @@ async function verifyOnce(
   source: RegistrySource,
   release: Release,
   fresh: boolean,
-): Promise<void> {
+): Promise<SignedRecord> {
   const name = `${release.package} ${release.version}`;
   const answer = await source.record(release.package, release.version, fresh);
   if (answer === undefined) throw fail("signature.missing", `${source.name} has no signed record of ${name}`);
   const { record, signature } = parsed(
     answer.bytes,
     `the record of ${name} from ${source.name}`,
-    SIGNED_SCHEMA,
+    SIGNED_RECORD,
   ) as unknown as {
     readonly record: ReleaseRecord;
     readonly signature: { readonly keyId: string; readonly value: string };
@@ -77,7 +98,7 @@ async function verifyOnce(
   if (differs !== undefined) {
     throw fail("signature.disagrees", `${source.name} offers ${name} with a different ${differs} than it signed`);
   }
-  if (!answer.isKept) await source.keepRecord(release.package, release.version, answer.bytes);
+  return { record, ...answer };
 }
 
 function differenceOf(record: ReleaseRecord, release: Release): string | undefined {

@@ -8,7 +8,7 @@
 import type { Context, Engine } from "@waft/engine";
 import { decodeComponent } from "@waft/component/internal/binary/decode";
 import type { ComponentInstance } from "@waft/component/internal/component";
-import type { ComponentImports } from "@waft/component/internal/link/host_imports";
+import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import { digestBytes } from "../../base/integrity.ts";
 import { worldOf } from "../../definitions/component_inspector.ts";
 import type { LoadedProject } from "../../plugins/load.ts";

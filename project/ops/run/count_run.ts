@@ -30,7 +30,7 @@ export async function countFile(file: string, args: readonly string[], options: 
   const { bytes, text, shape } = readModule(file, options.engine, "counted");
   if (startsThreads(shape)) throw new UsageError(`${file} starts threads; counts are those of one thread only`);
   const plan = planCall(file, shape, args, options.invoke);
-  const stubs = checkImports(file, shape, [], options.unknownImports);
+  const stubs = checkImports(file, shape, { unknown: options.unknownImports });
   const { limits } = options.engine;
   const counted = instrumenting(file, "counted", () => countModule(bytes, limits?.maxMemoryPages));
   const { maxMemoryPages } = counted;

@@ -38,7 +38,7 @@ export function prepareProgram(
 ): Launched {
   const { bytes, text, shape } = readModule(file, options.engine, "debugged");
   const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
-  const stubs = checkImports(file, shape, [], options.unknownImports);
+  const stubs = checkImports(file, shape, { unknown: options.unknownImports });
   const program = instrumenting(
     file,
     "debugged",

@@ -9,12 +9,15 @@ import { setInterval } from "node:timers";
 /** The interval of polls. A file that two polls find unchanged is written to the end. */
 const INTERVAL_MS = 300;
 
-/** Calls `onChange` when the file has changed. Keeps no process alive. */
-export function watchFile(path: string, onChange: () => void): void {
-  let reported = stateOf(path);
+/**
+ * Calls `onChange` when the file no longer has the state `since`, which is to be taken before the file is read: else a
+ * change in between has no call. Keeps no process alive.
+ */
+export function watchFile(path: string, since: FileState, onChange: () => void): void {
+  let reported = since;
   let last = reported;
   setInterval(() => {
-    const state = stateOf(path);
+    const state = fileState(path);
     if (state !== undefined && state === last && state !== reported) {
       reported = state;
       onChange();
@@ -23,8 +26,11 @@ export function watchFile(path: string, onChange: () => void): void {
   }, INTERVAL_MS).unref();
 }
 
-/** A text that differs when the file does; undefined if there is none. */
-function stateOf(path: string): string | undefined {
+/** The state of a file: a text that differs when the file does; undefined if there is none. */
+export type FileState = string | undefined;
+
+/** The state of a file now. */
+export function fileState(path: string): FileState {
   try {
     const { dev, ino, size, mtimeMs, ctimeMs } = statSync(path);
     return [dev, ino, size, mtimeMs, ctimeMs].join(":");

@@ -30,22 +30,29 @@ const HINTS: readonly (readonly [namespace: RegExp, name: RegExp, hint: string])
   [/@[0-9]+$/, /./, "a plugin's contract: add a plugin that provides it (`waft add <plugin>`)"],
 ];
 
+/** What provides imports beside WASI, and the treatment of the others. */
+interface ImportSources {
+  /** The functions that plugins offer to the guest. */
+  readonly plugins?: readonly { readonly module: string; readonly name: string }[] | undefined;
+  /** The names of modules whose exports the guest imports. */
+  readonly preloads?: readonly string[] | undefined;
+  readonly unknown?: "trap" | "refuse" | undefined;
+}
+
 /**
- * Refuses a module with imports that neither WASI nor a plugin provides, or returns functions that trap in their place.
- * `plugins` are the functions that plugins offer to the guest. Imports of a namespace that plugins serve are left to
- * the plugin host, which compares types, too.
+ * Refuses a module with imports that nothing provides, or returns functions that trap in their place. Imports of a
+ * namespace that plugins or other modules serve are left to these, which compare types, too.
  */
 export function checkImports(
   file: string,
   shape: PlacedShape,
-  plugins: readonly { readonly module: string; readonly name: string }[] = [],
-  unknown: "trap" | "refuse" = "refuse",
+  { plugins = [], preloads = [], unknown = "refuse" }: ImportSources = {},
 ): ImportStubs {
   const threads = startsThreads(shape);
   const offered = new Map<string, string[]>([[WASI, Object.keys(new Wasi().imports)]]);
   for (const { module, name } of plugins) offered.set(module, [...offered.get(module) ?? [], name]);
   if (threads) offered.set("wasi", ["thread-spawn"]);
-  const served = new Set(plugins.map(({ module }) => module));
+  const served = new Set([...plugins.map(({ module }) => module), ...preloads]);
   const missing = missingImports(shape.imports, offered).filter(({ module, kind }) =>
     !served.has(module) && !(threads && kind === "memory")
   );

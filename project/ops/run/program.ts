@@ -18,6 +18,8 @@ interface Program {
   readonly kind: FileKind;
   /** Whether it is a module that starts threads. False for artifacts, whose imports are known when they are loaded. */
   readonly startsThreads: boolean;
+  /** Whether it can import exports of other modules. */
+  readonly takesPreloads?: true;
   run(args: readonly string[], options: RunOptions): Promise<string[]>;
 }
 
@@ -26,6 +28,7 @@ const OPENERS: Readonly<Record<FileKind, (file: string, bytes: Uint8Array, kind:
   "artifact": (file, bytes, kind) => ({
     kind,
     startsThreads: false,
+    takesPreloads: true,
     run: (args, options) => {
       // Standard input has no file that the guest could replace.
       return runModule(file, artifactSource(bytes), args, file === "-" ? options : { ...options, artifact: file });
@@ -52,7 +55,9 @@ export function readProgram(file: string): Program {
 
 /** Runs `file` and returns the lines to print, one per result. */
 export async function runFile(file: string, args: readonly string[], options: RunOptions): Promise<string[]> {
-  return await readProgram(file).run(args, options);
+  const program = readProgram(file);
+  if (options.preloads !== undefined && !program.takesPreloads) throw new UsageError("--preload is for modules");
+  return await program.run(args, options);
 }
 
 function openModule(file: string, bytes: Uint8Array, kind: FileKind): Program {
@@ -61,6 +66,7 @@ function openModule(file: string, bytes: Uint8Array, kind: FileKind): Program {
   return {
     kind,
     startsThreads: shape !== undefined && startsThreads(shape),
+    takesPreloads: true,
     run: (args, options) => runModule(file, moduleSource(bytes, shape), args, options),
   };
 }

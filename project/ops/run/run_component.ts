@@ -6,15 +6,15 @@
 import { Buffer } from "node:buffer";
 import { ComponentError } from "@waft/component/internal/abi/traps";
 import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
-import { draftInterfaces } from "@waft/component/internal/wasi/drafts";
 import { ComponentWasi, type ComponentWasiOptions } from "@waft/component/wasi";
-import type { ComponentImports } from "@waft/component/internal/link/host_imports";
+import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import { type Context, type Engine, NewEngine } from "@waft/engine";
 import { writeText } from "@waft/engine/internal/host/process";
 import { GuestExit } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
 import { narrowedInputs, narrowedInterfaces, narrowedStreams } from "../../definitions/wasi_groups.ts";
 import { FileSearch } from "./file_hint.ts";
+import { openDrafts } from "./granted_drafts.ts";
 import type { RunOptions } from "./run_options.ts";
 import { inFile, programArguments } from "./run_module.ts";
 
@@ -30,7 +30,8 @@ export async function runComponent(
   options: RunOptions,
   engine: Engine = NewEngine(options.engine),
 ): Promise<string[]> {
-  const { context, network, stdio, project, wasiGroups } = options;
+  const { context, network, stdio, wasiGroups } = options;
+  const project = await pluginsFor(file, bytes, options);
   const inputs = narrowedInputs({ ...options, args: programArguments(file, args, options.argv0) }, wasiGroups);
   const component = inFile(file, () => compileBinary(engine, bytes));
   const protect = inputs.preopens.length === 0 ? {} : { protect: protectedPaths(options) };
@@ -42,28 +43,45 @@ export async function runComponent(
   };
   const wasi = inFile(file, () => new ComponentWasi(wasiOptions));
   const search = inputs.preopens.length === 0 ? new FileSearch() : undefined;
+  const drafts = await inFile(file, () => openDrafts(options.drafts, wasi));
+  const needsLoop = network !== undefined || drafts.mayWait;
   try {
     const http = await httpImports(wasi, bytes);
     const allowed = narrowedInterfaces(wasi.imports, wasiGroups);
     const interfaces = search?.watchInterfaces(allowed) ?? allowed;
-    const drafts = options.drafts === undefined ? {} : draftInterfaces(options.drafts);
     const instantiate = (limits: Context, provided: ComponentImports): ComponentInstance =>
-      component.instantiate(limits, { ...provided, ...interfaces, ...http, ...drafts });
+      component.instantiate(limits, { ...provided, ...interfaces, ...http, ...drafts.imports });
     if (project === undefined) {
       const instance = inFile(file, () => instantiate(context, {}));
-      return await runInstance(file, { instance, calls: instance, mayWait: network !== undefined }, options);
+      return await runInstance(file, { instance, calls: instance, mayWait: needsLoop }, options);
     }
     const { withPlugins } = await import("./component_with_plugins.ts");
     const guest = { file, bytes, ...inputs, context, instantiate, ...artifactOf(options) };
     return await withPlugins(project, engine, guest, (calls, instance, waits) => {
-      return runInstance(file, { instance, calls, mayWait: waits || network !== undefined }, options);
+      return runInstance(file, { instance, calls, mayWait: waits || needsLoop }, options);
     });
   } catch (error) {
     search?.explain(error);
     throw error;
   } finally {
+    drafts.close();
     wasi.close();
   }
+}
+
+/** The project, with the user's plugins that serve imports of the component which its plugins do not. */
+async function pluginsFor(
+  file: string,
+  bytes: Uint8Array,
+  { project, userPlugins }: RunOptions,
+): Promise<RunOptions["project"]> {
+  // Decoding takes time that other users need not spend.
+  if (userPlugins === undefined || !(await import("../../user_project.ts")).hasUserPlugins()) return project;
+  const { decodeComponent } = await import("@waft/component/internal/binary/decode");
+  const { definitions } = inFile(file, () => decodeComponent(bytes));
+  const names = definitions.flatMap((definition) => definition.kind === "import" ? [definition.name] : []);
+  const wanted = names.filter((name) => !name.startsWith("wasi:"));
+  return wanted.length === 0 ? project : await userPlugins(wanted);
 }
 
 function artifactOf({ artifact }: RunOptions): { readonly artifact?: string } {

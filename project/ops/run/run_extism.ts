@@ -93,7 +93,9 @@ function refuseOptions({ context, network, drafts, record, project, unknownImpor
   ];
   const option = refused.find(([isGiven]) => isGiven)?.[1];
   if (option !== undefined) throw new UsageError(`${option} is not for plugins of Extism`);
-  if (drafts !== undefined) throw new UsageError("--config-var, --keyvalue and --logging are for components");
+  if (drafts !== undefined) {
+    throw new UsageError("--config-var, --keyvalue, --keyvalue-redis, --logging and --tls-client are for components");
+  }
   if (project !== undefined) {
     throw new UsageError("a plugin of Extism cannot use the project's plugins; --bare runs it without them");
   }

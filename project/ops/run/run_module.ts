@@ -27,6 +27,8 @@ export interface GuestInputs extends ProtectedRun {
   readonly wasiGroups: readonly string[] | undefined;
   /** Descriptors of the process for the guest's standard streams, if not the process's own. */
   readonly stdio?: readonly [number, number, number];
+  /** Descriptors of the process, of sockets that listen. */
+  readonly sockets?: readonly number[];
   /** Called with the error that ends the guest, before the guest is closed. */
   readonly failed?: (error: unknown) => void;
 }
@@ -134,11 +136,12 @@ export function wasiFor(
   inputs: GuestInputs,
 ): { wasi: Wasi | undefined; imports: Record<string, Record<string, unknown>>; search?: FileSearch } {
   if (!importsFrom(module, WASI)) return { wasi: undefined, imports: {} };
-  const { env, preopens, stdio, wasiGroups } = inputs;
+  const { env, preopens, stdio, sockets, wasiGroups } = inputs;
   const wasi = new Wasi({
     ...narrowedInputs({ args: programArgs, env, preopens }, wasiGroups),
     ...(preopens.length === 0 ? {} : { protect: protectedPaths(inputs) }),
     ...narrowedStreams(stdio, wasiGroups),
+    ...(sockets === undefined ? {} : { sockets }),
   });
   const functions = narrowedWasi(wasi.imports, wasiGroups);
   if (preopens.length > 0) return { wasi, imports: { [WASI]: functions } };

@@ -4,18 +4,21 @@
  */
 import type { Engine, EngineOptions, Module } from "@waft/engine";
 import type { NetworkOptions } from "@waft/component/wasi";
-import type { DraftOptions } from "@waft/component/internal/wasi/drafts";
 import type { LoadedProject } from "../../plugins/load.ts";
+import type { GrantedDrafts } from "./granted_drafts.ts";
+import type { Preload } from "./preload.ts";
 import type { GuestInputs, ImportStubs, PlannedCall } from "./run_module.ts";
 
 /** Options of a run. */
 export interface RunOptions extends GuestInputs {
   readonly engine: EngineOptions;
   readonly invoke?: string;
-  /** The part of the network that a component reaches; modules reach none. */
+  /** Modules whose exports a module imports, by name. */
+  readonly preloads?: readonly Preload[];
+  /** The part of the network that a component reaches; a module only accepts connections. */
   readonly network?: NetworkOptions;
   /** The draft interfaces of WASI that a component gets; modules get none. */
-  readonly drafts?: DraftOptions;
+  readonly drafts?: GrantedDrafts;
   /** Treatment of unsatisfied imports: stub them with functions that trap, or refuse the run. */
   readonly unknownImports?: "trap" | "refuse";
   /** Run artifacts, too: machine code that was compiled before. */
@@ -26,6 +29,8 @@ export interface RunOptions extends GuestInputs {
   readonly record?: (log: Uint8Array) => void;
   /** A project with plugins; without it nothing of the plugin host is loaded. */
   readonly project?: LoadedProject;
+  /** Adds the user's own plugins that serve some of these namespaces to the project. */
+  readonly userPlugins?: (wanted: readonly string[]) => Promise<LoadedProject | undefined>;
 }
 
 /** A compiled module, and the call that its run makes. */

@@ -72,8 +72,9 @@ export class ServeMetrics {
 
   /** Counts a request that has ended. */
   readonly record = (report: RequestReport): void => {
-    const { method, status, milliseconds, bytes, error } = report;
+    const { component, method, status, milliseconds, bytes, error } = report;
     this.#count("waft_http_requests_total", {
+      ...(component === undefined ? {} : { component }),
       method: METHODS.has(method) ? method : "other",
       status: String(status),
     });

@@ -8,7 +8,7 @@
 import cluster, { type Worker } from "node:cluster";
 import { type AddressInfo, createServer } from "node:net";
 import { clearTimeout, setTimeout } from "node:timers";
-import { programArguments } from "@waft/engine/internal/host/process";
+import { isSingleExecutable, programArguments } from "@waft/engine/internal/host/process";
 import { addSamples, cumulativeSamples, type Samples, seriesName } from "../../base/prometheus.ts";
 import { buildSamples, processSamples, SERVE_METRICS } from "./serve_metrics.ts";
 import type { FromWorker, ToWorker } from "./serve_worker.ts";
@@ -79,6 +79,8 @@ const SAMPLE_TIMEOUT_MS = 1_000;
 export class Workers {
   readonly #options: WorkersOptions;
   readonly #members = new Set<Member>();
+  /** Workers that have ended, and whose last messages may still arrive. */
+  readonly #leaving = new Set<Member>();
   readonly #timers = new Set<ReturnType<typeof setTimeout>>();
   readonly #counted: Samples = { waft_worker_restarts_total: 0 };
   #shortLives = 0;
@@ -97,7 +99,9 @@ export class Workers {
     // Workers that asked for any port would get another one when no earlier worker is left.
     const chosen = address?.port === 0 ? options.addressArguments(address.host, await freePort(address.host)) : [];
     const [words, operands] = splitAtDashes(programArguments());
-    cluster.setupPrimary({ args: [...words, ...chosen, ...operands] });
+    const all = [...words, ...chosen, ...operands];
+    // A single executable has no script: the first word takes its place, or it would be a word of the command line.
+    cluster.setupPrimary(isSingleExecutable() ? { exec: all[0], args: all.slice(1) } : { args: all });
     const workers = new Workers(options);
     // The first one compiles the component for all, and is the first to fail.
     const first = await workers.#fork().start;
@@ -150,10 +154,18 @@ export class Workers {
     worker.on("error", () => {});
     worker.on("exit", (status, signal) => {
       this.#members.delete(member);
-      addSamples(this.#counted, cumulativeSamples(SERVE_METRICS, member.samples));
+      this.#leaving.add(member);
       if (member.state === "ready") this.#restart(member, status, signal);
       started({ status: status ?? 1 });
-      end();
+      const leave = () => {
+        clearTimeout(timer);
+        if (!this.#leaving.delete(member)) return;
+        addSamples(this.#counted, cumulativeSamples(SERVE_METRICS, member.samples));
+        end();
+      };
+      const timer = setTimeout(leave, SAMPLE_TIMEOUT_MS);
+      if (worker.isConnected()) worker.once("disconnect", leave);
+      else leave();
     });
     return member;
   }
@@ -233,6 +245,7 @@ export class Workers {
     await Promise.all([...this.#members].filter(({ state }) => state !== "starting").map(sampleNow));
     const sum: Samples = { ...this.#counted };
     for (const { samples } of this.#members) addSamples(sum, samples);
+    for (const { samples } of this.#leaving) addSamples(sum, cumulativeSamples(SERVE_METRICS, samples));
     addSamples(sum, processSamples());
     return { ...sum, waft_workers: this.#ready().length, ...buildSamples() };
   }

@@ -39,6 +39,21 @@ const KINDS: Readonly<Record<string, string>> = {
   tag: "Tag",
 };
 
+/** The types of exports of an imported file, whose memories and tables are those of the namespace. */
+const IMPORTED_KINDS: Readonly<Record<string, string>> = {
+  memory: "WebAssembly.Memory",
+  table: "WebAssembly.Table",
+};
+
+/** The types of the exports of a file that programs import, by name; globals are exported by value. */
+export function importedExports({ exports }: ModuleFacts): [name: string, type: string][] {
+  return exports.map(({ name, kind, type }) => {
+    if (kind === "func") return [name, functionType(type) ?? "(...args: unknown[]) => unknown"];
+    if (kind === "global") return [name, valueType(type.replace(/^\(?mut |\)$/g, ""))];
+    return [name, IMPORTED_KINDS[kind] ?? "unknown"];
+  });
+}
+
 /** The declarations of the module's exports. */
 export function declareModule({ exports }: ModuleFacts): string {
   const used = new Set<string>();

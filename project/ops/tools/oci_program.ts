@@ -8,21 +8,40 @@ import { isComponent } from "@waft/component/internal/binary/section_ids";
 import { FileFailure } from "../../base/failure.ts";
 import { type ProgramFacts, type PulledProgram, pullProgram, pushProgram } from "../../packages/oci/artifact.ts";
 import { type OciReference, parseReference, referenceText } from "../../packages/oci/reference.ts";
+import { signatureKey } from "../../packages/oci/signature.ts";
 import { readInput } from "./read_input.ts";
 
-/** A reference as the file that holds its program, and the name of that program. */
-export async function referencedFile(word: string): Promise<{ readonly file: string; readonly name: string }> {
+/**
+ * A reference as the file that holds its program, and the name of that program. `keyFile`: the file of a public key by
+ * which the program must be signed.
+ */
+export async function referencedFile(
+  word: string,
+  keyFile?: string,
+): Promise<{ readonly file: string; readonly name: string }> {
   const reference = parseReference(word);
-  const { path } = await pull(reference);
+  const { path } = await pull(reference, keyFile);
   return { file: path, name: reference.name.split("/").at(-1) ?? reference.name };
 }
 
-/** Pulls a program. Throws FileFailure. */
-export async function pull(reference: OciReference): Promise<PulledProgram> {
+/** Pulls a program, which must be signed by the public key in `keyFile` if there is one. Throws FileFailure. */
+export async function pull(reference: OciReference, keyFile?: string): Promise<PulledProgram> {
+  const signedBy = keyFile === undefined ? undefined : keyIn(keyFile);
   try {
-    return await pullProgram(reference);
+    return await pullProgram(reference, signedBy === undefined ? {} : { signedBy });
   } catch (error) {
     throw new FileFailure(referenceText(reference), error);
+  }
+}
+
+/** The public key in a file. Throws FileFailure. */
+function keyIn(file: string): string {
+  try {
+    const pem = new TextDecoder().decode(readInput(file));
+    signatureKey(pem);
+    return pem;
+  } catch (error) {
+    throw new FileFailure(file, error);
   }
 }
 

@@ -4,6 +4,7 @@
  *
  * Standard input is read by its descriptor: as a path it cannot be opened if it is a socket, or on Windows.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { readFile } from "@waft/engine/internal/host/files";
 import { nodeModule } from "@waft/engine/internal/host/process";
 
@@ -38,11 +39,11 @@ function readSome(chunk: Uint8Array): number {
     try {
       return readSync(0, chunk);
     } catch (error) {
-      const { name, code } = error as { name: string; code?: string };
+      const code = errorCode(error);
       // Windows reports the end of a pipe as an error.
       if (code === "EOF") return 0;
-      // The pipe is non-blocking and its writer is slow: retry.
-      if (name !== "WouldBlock" && code !== "EAGAIN") throw error;
+      // The pipe is non-blocking and its writer is slow: retry. Deno's own error has a name in place of the code.
+      if (code !== "EAGAIN" && !(error instanceof Error && error.name === "WouldBlock")) throw error;
       Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1);
     }
   }

@@ -5,6 +5,7 @@
  * file that is a symbolic link or not writable is left alone, and the user is shown the line to add. The block is
  * guarded: reading it twice adds nothing. All other bytes of a file stay as they are, whatever its encoding.
  */
+import { errorCode } from "@waft/engine/internal/errors";
 import { Buffer } from "node:buffer";
 import { access, constants, lstat, mkdir, readdir, readFile, realpath, rm } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
@@ -161,7 +162,7 @@ export async function undoEdits(edits: readonly PathEdit[], step?: (name: string
     try {
       await replaceFile(target, Buffer.from(rest, "latin1"), (await lstat(target)).mode & 0o777);
     } catch (error) {
-      if (!["EACCES", "EPERM", "EROFS"].includes((error as { code?: string }).code ?? "")) throw error;
+      if (!["EACCES", "EPERM", "EROFS"].includes(errorCode(error) ?? "")) throw error;
       left.push(`${file}: cannot be written; remove the lines between "${BEGIN}" and "${END}" by hand`);
     }
   }

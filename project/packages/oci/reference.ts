@@ -20,8 +20,17 @@ const NAME = /^[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:\/[a-z0-9]+(?:(?:\.|_|__|
 const TAG = /^\w[\w.-]{0,127}$/;
 const MAX_NAME = 255;
 
-/** Parses a reference; the scheme may be missing. Throws UsageError. */
+/** Parses a reference that names an artifact; the scheme may be missing. Throws UsageError. */
 export function parseReference(text: string): OciReference {
+  const reference = parseRepository(text);
+  if (reference.tag === undefined && reference.digest === undefined) {
+    throw new UsageError(`"${text}" names neither a tag nor a digest`);
+  }
+  return reference;
+}
+
+/** Parses a reference that may be one to a repository, without a tag and a digest. Throws UsageError. */
+export function parseRepository(text: string): OciReference {
   const rest = text.startsWith(OCI_SCHEME) ? text.slice(OCI_SCHEME.length) : text;
   const [path, digest, ...more] = rest.split("@");
   const slash = path.indexOf("/");
@@ -32,7 +41,6 @@ export function parseReference(text: string): OciReference {
   if (!isValid) {
     throw new UsageError(`a reference is oci://HOST/NAME:TAG or oci://HOST/NAME@sha256:DIGEST, not "${text}"`);
   }
-  if (tag === undefined && digest === undefined) throw new UsageError(`"${text}" names neither a tag nor a digest`);
   return { host, name, tag, digest: digest as Digest | undefined };
 }
 

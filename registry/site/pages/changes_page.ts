@@ -7,11 +7,13 @@ import { type Call, knownQuery } from "../../services.ts";
 import { type Change, listChanges } from "../../store/changes.ts";
 import { layout } from "../layout.ts";
 import { type Markup, markup } from "../markup.ts";
+import { notesText } from "../readme.ts";
 
 const TITLE = "Changes";
-const DESCRIPTION = "Releases of plugins as they are published and yanked.";
+const DESCRIPTION = "Plugins as they are published, yanked, deprecated and transferred.";
 const FEED = { type: "application/atom+xml", href: "/changes.atom" } as const;
 const ON_PAGE = 50;
+const TRANSFERRED = "Another account publishes the next releases.";
 
 /** Renders the page. */
 export async function changesPage(call: Call): Promise<string> {
@@ -45,18 +47,23 @@ function card(c: Change): Markup {
   return markup`
     <li>
       <div class="title">
-        <h2><a href="${addressOf(c)}">${c.displayName} ${c.version}</a></h2>
+        <h2><a href="${addressOf(c)}">${nameOf(c)}</a></h2>
         ${
     isYank
       ? markup`<span class="badge warn">yanked: ${c.yanked.severity}</span>`
-      : markup`<span class="badge">published</span>`
+      : c.change === "published"
+      ? markup`<span class="badge">published</span>`
+      : markup`<span class="badge warn">${c.change}</span>`
   }${c.change === "published" && c.yanked !== null && markup`<span class="badge warn">yanked since</span>`}
       </div>
       ${isYank && markup`<p>${c.yanked.reason}</p>`}
+      ${c.deprecated !== null && markup`<p>${c.deprecated}</p>`}
+      ${c.notes !== null && markup`<pre class="notes" tabindex="0">${notesText(c.notes)}</pre>`}
+      ${c.change === "transferred" && markup`<p>${TRANSFERRED}</p>`}
       <ul class="meta">
         <li>${c.name}</li>
         <li><time datetime="${c.at}">${c.at.slice(0, 16).replace("T", " ")} UTC</time></li>
-        <li>published by ${c.publisher}</li>
+        ${c.publisher !== "" && markup`<li>published by ${c.publisher}</li>`}
       </ul>
     </li>
   `;
@@ -81,18 +88,35 @@ ${changes.map((c) => feedEntry(c, settings.baseUrl))}</feed>
 
 function feedEntry(c: Change, baseUrl: string): Markup {
   const address = baseUrl + addressOf(c);
-  const yank = c.change === "yanked" && c.yanked !== null ? ` (${c.yanked.severity}): ${c.yanked.reason}` : "";
+  const more = c.change === "yanked" && c.yanked !== null
+    ? ` (${c.yanked.severity}): ${c.yanked.reason}`
+    : c.deprecated !== null
+    ? `: ${c.deprecated}`
+    : c.change === "transferred"
+    ? `: ${TRANSFERRED}`
+    : "";
+  const release = c.version === null ? c.name : `${c.name} ${c.version}`;
+  // A package may be transferred, or deprecated, more than once.
+  const change = c.version === null ? `${c.change}-${c.at}` : c.change;
   return markup`  <entry>
-    <id>${address}#${c.change}</id>
-    <title>${c.displayName} ${c.version} ${c.change}</title>
+    <id>${address}#${change}</id>
+    <title>${nameOf(c)} ${c.change}</title>
     <updated>${c.at}</updated>
     <link rel="alternate" type="text/html" href="${address}"/>
-    <author><name>${c.publisher}</name></author>
-    <summary>${c.name} ${c.version} was ${c.change}${yank}</summary>
+    <author><name>${c.publisher || c.name}</name></author>
+    <summary>${release} was ${c.change}${more}</summary>${
+    c.notes !== null && markup`
+    <content type="text">${notesText(c.notes)}</content>`
+  }
   </entry>
 `;
 }
 
 function addressOf(c: Change): string {
-  return `/plugins/${segmentOfId(c.name)}/v/${c.version}`;
+  const page = `/plugins/${segmentOfId(c.name)}`;
+  return c.version === null ? page : `${page}/v/${c.version}`;
+}
+
+function nameOf(c: Change): string {
+  return c.version === null ? c.displayName : `${c.displayName} ${c.version}`;
 }

@@ -13,7 +13,7 @@ import { findRelease, type ReleaseState, type VersionLine } from "../../store/pa
 import { newestOf } from "../../store/releases.ts";
 import { layout } from "../layout.ts";
 import { type Markup, markup, trusted } from "../markup.ts";
-import { readmeHtml } from "../readme.ts";
+import { notesText, readmeHtml } from "../readme.ts";
 import { stabilityBadge } from "./plugins_page.ts";
 
 /** Renders a package at its newest version, or at the one of the address. */
@@ -40,6 +40,10 @@ export async function pluginPage(call: Call): Promise<string> {
     markup`<p class="banner"><strong>This version was yanked</strong> (${release.yanked.severity}): ${release.yanked.reason}</p>`
   }
     ${
+    release.deprecated !== undefined &&
+    markup`<p class="banner"><strong>Deprecated:</strong> ${release.deprecated}</p>`
+  }
+    ${
     metadata.stability === "deprecated" &&
     markup`<p class="banner">Its authors have deprecated this package and no longer maintain it.</p>`
   }
@@ -52,6 +56,12 @@ export async function pluginPage(call: Call): Promise<string> {
     addCommand(call, id, release.version === summary.version ? undefined : release.version)
   }</code></pre></div>
     ${release.plugins.map((p) => pluginSection(p.definition, release.plugins.length > 1))}
+    ${
+    release.notes !== "" && markup`
+      <h2 id="notes">Release notes of ${release.version}</h2>
+      <pre class="notes" tabindex="0">${notesText(release.notes)}</pre>
+    `
+  }
     <h2 id="versions">Versions</h2>
     ${versionTable(id, versions, release.version)}
     ${

@@ -138,6 +138,22 @@ export const REFERENCE_MODULES: readonly ReferenceModule[] = [
     title: "API reference: programs that are components",
     about: "Running a module or a component of WASI with files and streams in memory.",
   },
+  {
+    page: "reference-component-runner",
+    specifier: "@waft/component/runner",
+    package: "component",
+    entry: "./runner",
+    title: "API reference: runners of components",
+    about: "Components in a process of their own: functions, resources, streams and WASI.",
+  },
+  {
+    page: "reference-component-install",
+    specifier: "@waft/component/install",
+    package: "component",
+    entry: "./install",
+    title: "API reference: imported components",
+    about: "Components as modules of JavaScript: what they import, and their WASI.",
+  },
 ];
 
 /** Kinds of declarations in the order of the page, with their names. */

@@ -10,6 +10,10 @@
  *     compileBody(…)    all steps from the IR as it is loaded
  *     compileFunction(…)  all steps from the bytes of a function, for the module that translation has opened
  *     compileLoop(…)    the same from a loop on
+ *     reserveList(n)    makes room for a list of n bodies, rows of LISTED (compiler_interface.ts), and their records
+ *     compileListed(…)  compiles the bodies of the list in their order, and keeps the results
+ *     listedDone()      the number of bodies of the list that are compiled
+ *     listedRecord(n)   address of the record LISTED_RECORD about body n of the list, which is never overwritten
  *     codeFacts(index)  address of the record of FACT (compiler_interface.ts), about defined function `index`
  *     counts()          address of the record of COUNTS, about the function compiled last
  *     knownColumn(n)    address of a column of facts about the functions that are compiled already
@@ -20,6 +24,8 @@ import {
   FACT,
   FIRST_DENIAL,
   KNOWN_COLUMNS,
+  LISTED,
+  LISTED_RECORD,
   MAX_DENIALS,
   OPTION_FLAGS,
 } from "../../../engine/portable/compiler_interface.ts";
@@ -53,6 +59,9 @@ let x64Emitter: X64Emitter = new X64Emitter();
 let arm64Selection: Arm64Selection = new Arm64Selection();
 let arm64Emission: Arm64Emission = new Arm64Emission();
 let arm64Emitter: Arm64Emitter = new Arm64Emitter();
+let list: Int32Array = new Int32Array(0);
+let records: Int32Array = new Int32Array(0);
+let done: i32 = 0;
 let isArm64: bool = false;
 let ends: BlockEnds = new BlockEnds();
 let options: CodegenOptions = new CodegenOptions();
@@ -70,6 +79,9 @@ export function renewBackend(): void {
   options = new CodegenOptions();
   signatures = [];
   code = new MachineCode(0, 0);
+  list = new Int32Array(0);
+  records = new Int32Array(0);
+  done = 0;
 }
 
 export function beginModule(
@@ -158,6 +170,66 @@ function compileTranslated(index: i32, passes: i32, allocation: i32): usize {
   return codeFacts(index);
 }
 
+export function reserveList(bodies: i32): usize {
+  list = new Int32Array(bodies * ${LISTED.WORDS});
+  records = new Int32Array(bodies * ${LISTED_RECORD.WORDS});
+  done = 0;
+  return list.dataStart;
+}
+
+export function listedDone(): i32 {
+  return done;
+}
+
+export function listedRecord(n: i32): usize {
+  return records.dataStart + <usize>(n * ${LISTED_RECORD.WORDS * 4});
+}
+
+export function compileListed(passes: i32, allocation: i32): void {
+  for (let n = 0, at = 0; at < list.length; n++, at += ${LISTED.WORDS}) {
+    const index = list[at + ${LISTED.INDEX}], loop = list[at + ${LISTED.LOOP_AT}];
+    const isCompiled = loop < 0
+      ? compileFunction(index, passes, allocation) != 0
+      : compileLoop(index, loop, list[at + ${LISTED.AS}], passes, allocation) != 0;
+    if (isCompiled) keep(n * ${LISTED_RECORD.WORDS});
+    done = n + 1;
+  }
+}
+
+/** Copies what is known about the function compiled last to the record that begins at word \`record\`. */
+function keep(record: i32): void {
+  for (let n = 0; n < ${FACT.COUNT}; n++) records[record + n] = FACTS[n];
+  keepWords(record + ${FACT.CALLS_AT}, FACTS[${FACT.CALL_WORDS}]);
+  keepWords(record + ${FACT.TRAPS_AT}, FACTS[${FACT.TRAP_WORDS}]);
+  const relocations = FACTS[${FACT.RELOCATIONS}];
+  keepWords(record + ${FACT.RELOC_AT}, relocations);
+  keepWords(record + ${FACT.RELOC_KIND_AT}, relocations);
+  keepWords(record + ${FACT.RELOC_TARGET_AT}, relocations);
+  records[record + ${FACT.CODE_AT}] = copied(FACTS[${FACT.CODE_AT}], FACTS[${FACT.CODE_BYTES}]);
+  const sites = currentFunction().inlineSites, count = sites.length;
+  const words = new Int32Array(count * 3);
+  for (let n = 0; n < count; n++) {
+    words[n * 3] = sites[n].parent;
+    words[n * 3 + 1] = sites[n].callPos;
+    words[n * 3 + 2] = sites[n].funcIndex;
+  }
+  records[record + ${LISTED_RECORD.SITES_AT}] = <i32>words.dataStart;
+  counts();
+  for (let n = 0; n < ${FIRST_DENIAL + MAX_DENIALS}; n++) records[record + ${LISTED_RECORD.COUNTS} + n] = COUNTS[n];
+  records[record + ${LISTED_RECORD.IS_COMPILED}] = 1;
+}
+
+/** Copies the array of \`count\` words whose address is in word \`at\` of the records. */
+function keepWords(at: i32, count: i32): void {
+  records[at] = copied(records[at], count << 2);
+}
+
+function copied(at: i32, bytes: i32): i32 {
+  const copy = __alloc(<usize>bytes);
+  memory.copy(copy, <usize>at, <usize>bytes);
+  return <i32>copy;
+}
+
 export function codeFacts(index: i32): usize {
   const calls = code.callRows, traps = code.trapRows;
   FACTS[${FACT.CODE_AT}] = <i32>code.bytes.dataStart;
@@ -174,6 +246,7 @@ export function codeFacts(index: i32): usize {
   FACTS[${FACT.WRITTEN_VECTOR}] = code.writtenVector[index];
   FACTS[${FACT.END}] = code.functionEnd[index];
   FACTS[${FACT.FRAME}] = code.functionFrame[index];
+  FACTS[${FACT.ALIGNMENT}] = code.alignment;
   FACTS[${FACT.MISSING}] = code.missing;
   FACTS[${FACT.INLINE_SITES}] = currentFunction().inlineSites.length;
   return changetype<usize>(FACTS);

@@ -23,6 +23,7 @@ export function loopsTooLarge(offset: i32): void { note(3, 0, offset); }
 `,
   "base/numbers.ts": `
 @inline export function unsigned(bits: i32): f64 { return <f64>(<u32>bits); }
+@inline export function wideIndex(word: i32): i32 { return word; }
 @inline export function isBelow(x: i32, y: i32): bool { return <u32>x < <u32>y; }
 @inline export function lowWord(x: f64): i32 { return <i32>(<i64>x); }
 @inline export function highWord(x: f64): i32 { return <i32>(<i64>floor(x / 4294967296.0)); }

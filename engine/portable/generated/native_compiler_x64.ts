@@ -1,0 +1,7 @@
+/**
+ * The compiler as machine code for x64. Packages have it here (scripts/package/build_native_compiler.ts); a checkout has
+ * none.
+ */
+import type { NativeCompilerCode } from "../native_code.ts";
+
+export const NATIVE_COMPILER: NativeCompilerCode | undefined = undefined;

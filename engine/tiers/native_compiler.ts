@@ -1,0 +1,382 @@
+/**
+ * The compiler as machine code, on native threads without a JavaScript isolate. In: its code (portable/native_code.ts),
+ * the thread of this realm, and an image whose valid bodies are to be compiled. Out: the image, once a native thread
+ * has compiled the bodies.
+ *
+ *     JavaScript                                          native thread
+ *     writes the module and the list of bodies
+ *     starts it ────────────────────────────────────────▶ compileListed
+ *     goes on; looks at the state now and then             │
+ *     appends the bodies, finishes the image ◀─── STATUS ──┘
+ *
+ * The thread starts in the process stub `call`, with a thread state of its own: traps and faults end there as in any
+ * compiled code, as a status. An instance has its own VM context, memory and stack, and is freed after one job. Its
+ * memory is a reservation with guard pages; its module is hostile input, so a failure is an end of the job like any
+ * other. Code that would need JavaScript, for more memory than there is, ends the job as well.
+ *
+ * Invariant: while the native thread runs, JavaScript neither enters the instance nor frees it.
+ */
+import { CONTEXT, GUARD_RESERVATION, MEMORY, RECORD, STATUS, TABLE, THREAD } from "../abi/context_layout.ts";
+import { bodyBytes } from "../baseline/module_tables.ts";
+import type { BegunImage } from "../compile/compile_options.ts";
+import { now } from "../host/clocks.ts";
+import { type Host, PROT } from "../host/host.ts";
+import type { CompilerExports } from "../portable/compiler_interface.ts";
+import { type NativeCompilerCode, type NativeFunction, nativeImage } from "../portable/native_code.ts";
+import { ListedBodies } from "../portable/listed_bodies.ts";
+import { scanBodies } from "../portable/scan_bodies.ts";
+import type { ContextBlock } from "../runtime/memory/context_arena.ts";
+import { NativeRegion } from "../runtime/memory/native_region.ts";
+import type { GuestThread } from "../runtime/thread/guest_thread.ts";
+import { describeModule, type ModuleDescription } from "../translate/describe_module.ts";
+import type { Summaries } from "../translate/summaries.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import { callOnStack } from "./call_on_stack.ts";
+
+export { describeModule };
+
+const STACK_BYTES = 1 << 20;
+/** Bytes at the end of the stack for functions without a check, and for a signal handler on top of them. */
+const SLACK_BYTES = 1 << 16;
+const PAGE = 0x10000;
+/** Accessible memory: for the workspaces, and for each byte of the module's bodies; most of it is never touched. */
+const WORK_BYTES = 1 << 26;
+const BYTES_PER_BODY_BYTE = 128;
+const MAX_MEMORY_BYTES = 1 << 30;
+/** Bytes at the start of the memory that JavaScript writes: the initial objects, and for each body that is compiled. */
+const WRITTEN_BYTES = 1 << 20;
+const WRITTEN_PER_BODY = 1 << 10;
+/** Milliseconds for which bodies are appended at once, and a mask of the number of bodies after which time is read. */
+const APPEND_MS = 4;
+const LOOK_MASK = 15;
+/** The status in a thread state until the native thread ends. */
+const RUNNING = -1;
+
+/** The compiler's code in the arena of this realm. */
+interface PlacedCompiler {
+  readonly native: NativeCompilerCode;
+  readonly base: number;
+  readonly data: Uint8Array;
+}
+
+/** The code that this realm has placed. */
+let placed: PlacedCompiler | undefined;
+
+function place({ arena }: GuestThread, native: NativeCompilerCode): PlacedCompiler {
+  const { code, data } = nativeImage(native);
+  const base = arena.allocate(code.length);
+  arena.publish(base, code);
+  return { native, base, data };
+}
+
+/** The memory of an instance, of which JavaScript sees a part: its engine counts views as memory in use. */
+class CompilerMemory {
+  readonly address: number;
+  buffer: ArrayBuffer;
+  readonly #host: Host;
+
+  /** A memory of `bytes` bytes. */
+  constructor(host: Host, bytes: number) {
+    this.#host = host;
+    this.address = host.reserve(GUARD_RESERVATION, PROT.NONE);
+    host.protect(this.address, bytes, PROT.READ | PROT.WRITE);
+    this.buffer = new ArrayBuffer(0);
+  }
+
+  /** Makes at least the first `bytes` bytes visible. */
+  show(bytes: number): void {
+    if (bytes <= this.buffer.byteLength) return;
+    this.buffer = this.#host.view(this.address, Math.ceil(bytes / PAGE) * PAGE);
+  }
+
+  release(): void {
+    this.#host.release(this.address, GUARD_RESERVATION);
+  }
+}
+
+/** An instance of the compiler, for one job. */
+class NativeInstance {
+  readonly exports: CompilerExports;
+  readonly #thread: GuestThread;
+  readonly #placed: PlacedCompiler;
+  readonly #context: ContextBlock;
+  readonly #memory: CompilerMemory;
+  readonly #stack: number;
+  /** The thread state of the native thread. */
+  readonly #state: NativeRegion;
+  /** Waits for the native thread. */
+  #join: (() => void) | undefined;
+
+  /**
+   * Makes an instance with `bytes` of memory, of which JavaScript uses the first `shown` until the native thread has
+   * run. Throws a RangeError without address space or memory.
+   */
+  constructor(thread: GuestThread, placed: PlacedCompiler, bytes: number, shown: number) {
+    const { host } = thread;
+    const stateBytes = Math.ceil(THREAD.SIZE / host.pageSize) * host.pageSize;
+    this.#thread = thread;
+    this.#placed = placed;
+    this.#memory = new CompilerMemory(host, bytes);
+    this.#stack = host.reserve(STACK_BYTES, PROT.READ | PROT.WRITE);
+    this.#state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
+    this.#context = thread.contexts.allocate(placed.native.contextBytes + placed.native.elements.length * 8);
+    this.#initContext(bytes);
+    this.#memory.show(shown);
+    new Uint8Array(this.#memory.buffer).set(placed.data);
+    this.#call(placed.native.start, []);
+    this.exports = {
+      memory: this.#memory,
+      ...Object.fromEntries(
+        Object.entries(placed.native.exports).map(([name, at]) => [name, (...args: number[]) => this.#call(at, args)]),
+      ),
+    } as unknown as CompilerExports;
+    this.exports.limitMemory(bytes);
+  }
+
+  #initContext(bytes: number): void {
+    const { native, base } = this.#placed;
+    const { region, offset, address } = this.#context;
+    this.#thread.initContext(region, offset, 0, 0, false);
+    region.setWord(offset + CONTEXT.STACK_LIMIT, this.#stack + SLACK_BYTES);
+    region.setWord(offset + native.memory + MEMORY.BASE, this.#memory.address);
+    region.setWord(offset + native.memory + MEMORY.LENGTH, bytes);
+    for (let k = 0; k < native.globals.length; k += 2) {
+      region.i32[(offset + native.globals[k]) >> 2] = native.globals[k + 1];
+    }
+    region.i32.set(native.typeIds, (offset + native.typeIdsAt) >> 2);
+    const { elements, records } = native;
+    for (let k = 0; k < records.length; k += 3) {
+      const record = offset + records[k];
+      region.setWord(record + RECORD.CODE, base + records[k + 1]);
+      region.setWord(record + RECORD.CONTEXT, address);
+      region.i32[(record + RECORD.TYPE_ID) >> 2] = records[k + 2];
+    }
+    const table = native.contextBytes;
+    for (const [k, record] of elements.entries()) {
+      region.setWord(offset + table + k * 8, record === 0 ? 0 : address + record);
+    }
+    region.setWord(offset + native.table + TABLE.BASE, address + table);
+    region.setWord(offset + native.table + TABLE.LENGTH, elements.length);
+  }
+
+  /** Summarizes the bodies of `valid`, on this thread. Throws an Error if the compiler traps. */
+  summarize(valid: ValidModule): Summaries {
+    const { exports } = this;
+    const scan = (imported: number) => {
+      exports.scanBodies(imported);
+      this.#memory.show(exports.usedBytes());
+    };
+    return scanBodies({ ...exports, scanBodies: scan }, valid);
+  }
+
+  get #top(): number {
+    return this.#stack + STACK_BYTES - 64;
+  }
+
+  #call({ start, thunk }: NativeFunction, args: readonly number[]): number {
+    const { base } = this.#placed;
+    const context = this.#context.address;
+    return callOnStack(this.#thread, { code: base + start, thunk: base + thunk, context, top: this.#top }, args);
+  }
+
+  /** Calls a function in a native thread. Throws an Error if the system refuses it. */
+  start(name: string, args: readonly number[]): void {
+    const { host, callStub } = this.#thread;
+    const { base, native } = this.#placed;
+    const { start, thunk } = native.exports[name];
+    const state = this.#state;
+    state.setWord(THREAD.GUEST_SP, this.#top);
+    state.setWord(THREAD.CALL_CODE, base + start);
+    state.setWord(THREAD.CALL_CONTEXT, this.#context.address);
+    state.setWord(THREAD.CALL_THUNK, base + thunk);
+    state.setWord(THREAD.STACK_LOW, this.#stack);
+    state.setWord(THREAD.STACK_HIGH, this.#stack + STACK_BYTES);
+    for (const [k, arg] of args.entries()) state.i32[(THREAD.SLOTS + k * THREAD.SLOT_SIZE) >> 2] = arg;
+    Atomics.store(state.i32, THREAD.STATUS >> 2, RUNNING);
+    this.#setThread(state.address);
+    try {
+      this.#join = host.runWithFaults!(callStub, state.address);
+    } catch (error) {
+      this.#setThread(this.#thread.state.address);
+      throw error;
+    }
+  }
+
+  #setThread(address: number): void {
+    const { region, offset } = this.#context;
+    region.setWord(offset + CONTEXT.THREAD, address);
+    region.setWord(offset + CONTEXT.OVERFLOW, address + THREAD.OVERFLOW);
+  }
+
+  /** Whether the native thread runs. */
+  get isRunning(): boolean {
+    return this.#join !== undefined && Atomics.load(this.#state.i32, THREAD.STATUS >> 2) === RUNNING;
+  }
+
+  /** Waits for the end of the native thread; returns whether its function returned. */
+  end(): boolean {
+    this.#join?.();
+    this.#join = undefined;
+    this.#setThread(this.#thread.state.address);
+    if (this.#state.i32[THREAD.STATUS >> 2] !== STATUS.DONE) return false;
+    this.#memory.show(this.exports.usedBytes());
+    return true;
+  }
+
+  /** Frees everything. No native thread may run. */
+  release(): void {
+    const { host, contexts } = this.#thread;
+    this.#memory.release();
+    host.release(this.#stack, STACK_BYTES);
+    host.release(this.#state.address, this.#state.size);
+    contexts.release(this.#context);
+  }
+}
+
+/** What the bodies of an image have come to: "waiting" while they are compiled or appended. */
+type Progress<Image> = { readonly image: Image } | "waiting" | "failed";
+
+/** Abandoned instances, whose native thread may still run. */
+const ABANDONED = new Set<NativeInstance>();
+
+/** The bodies of an image that a native thread compiles. */
+export class NativeBodies<Image> {
+  readonly #instance: NativeInstance;
+  readonly #bodies: ListedBodies;
+  readonly #begun: BegunImage<Image>;
+  #stage: "running" | "appending" | "ended" = "running";
+  /** The number of bodies that are appended. */
+  #appended = 0;
+
+  /** Starts the native thread. Throws an Error if the system refuses it. */
+  constructor(instance: NativeInstance, begun: BegunImage<Image>, description: ModuleDescription) {
+    const { work, code, bodies } = begun;
+    this.#instance = instance;
+    this.#begun = begun;
+    this.#bodies = new ListedBodies(instance.exports, work, description, code, bodies);
+    instance.start("compileListed", this.#bodies.bits);
+  }
+
+  /**
+   * Makes progress without blocking for long; must not be called again after another result than "waiting". "failed":
+   * the native thread could not compile all bodies.
+   */
+  advance(): Progress<Image> {
+    try {
+      if (this.#stage === "running") {
+        if (this.#instance.isRunning) return "waiting";
+        this.#stage = "appending";
+        if (!this.#instance.end() || !this.#bodies.isDone) return this.#fail();
+      }
+      if (!this.#append()) return "waiting";
+      const image = this.#begun.finish();
+      this.#end();
+      return { image };
+    } catch {
+      return this.#fail();
+    }
+  }
+
+  /** Appends bodies for some time; returns whether all are appended. */
+  #append(): boolean {
+    const { note, bodies: { length } } = this.#begun;
+    const end = now() + APPEND_MS;
+    while (this.#appended < length) {
+      note(this.#appended, this.#bodies.take(this.#appended));
+      if ((++this.#appended & LOOK_MASK) === 0 && now() >= end) return false;
+    }
+    return true;
+  }
+
+  #fail(): "failed" {
+    this.#end();
+    return "failed";
+  }
+
+  #end(): void {
+    if (this.#stage !== "ended") this.#instance.release();
+    this.#stage = "ended";
+  }
+
+  /** Frees everything, as soon as the native thread has ended. */
+  abandon(): void {
+    if (this.#stage === "running") ABANDONED.add(this.#instance);
+    else this.#end();
+    this.#stage = "ended";
+    freeAbandoned();
+  }
+}
+
+function freeAbandoned(): void {
+  for (const instance of ABANDONED) {
+    if (instance.isRunning) continue;
+    instance.end();
+    instance.release();
+    ABANDONED.delete(instance);
+  }
+}
+
+/**
+ * Makes an instance for a module with `bytesOfBodies` bytes of bodies, of whose memory JavaScript uses the first
+ * `shown` bytes before a native thread runs. Returns undefined where that is not possible. Throws a RangeError without
+ * address space or memory.
+ */
+function makeInstance(
+  thread: GuestThread,
+  native: NativeCompilerCode,
+  bytesOfBodies: number,
+  shown: number,
+): NativeInstance | undefined {
+  const { host } = thread;
+  freeAbandoned();
+  const wanted = WORK_BYTES + bytesOfBodies * BYTES_PER_BODY_BYTE;
+  const bytes = Math.ceil(Math.min(wanted, MAX_MEMORY_BYTES) / PAGE) * PAGE;
+  if (host.runWithFaults === undefined || shown > bytes) return undefined;
+  const compiler = placed ??= place(thread, native);
+  return host.releasingOnError(() => new NativeInstance(thread, compiler, bytes, shown));
+}
+
+/**
+ * The summaries of the bodies of `valid`, which this thread scans with the machine code. Returns undefined where that
+ * is not possible. Throws an Error if the compiler traps, and a RangeError without address space or memory.
+ */
+export function summarizeNatively(
+  thread: GuestThread,
+  native: NativeCompilerCode,
+  valid: ValidModule,
+): Summaries | undefined {
+  const bytes = bodyBytes(valid.funcs);
+  const shown = WRITTEN_BYTES + bytes + valid.funcs.length * WRITTEN_PER_BODY;
+  const instance = makeInstance(thread, native, bytes, shown);
+  try {
+    return instance?.summarize(valid);
+  } finally {
+    instance?.release();
+  }
+}
+
+/**
+ * Starts to compile the bodies of `begun` in a native thread; `description` is that of its module. Returns undefined
+ * where that is not possible.
+ */
+export function startNativeBodies<Image>(
+  thread: GuestThread,
+  native: NativeCompilerCode,
+  begun: BegunImage<Image>,
+  description: ModuleDescription,
+): NativeBodies<Image> | undefined {
+  const { words, bodies } = description;
+  const shown = WRITTEN_BYTES + words.byteLength + bodies.length + begun.code.functionStart.length * WRITTEN_PER_BODY;
+  try {
+    const instance = makeInstance(thread, native, bodies.length, shown);
+    if (instance === undefined) return undefined;
+    try {
+      return new NativeBodies(instance, begun, description);
+    } catch {
+      instance.release();
+      return undefined;
+    }
+  } catch {
+    return undefined; // no memory, or the code is damaged
+  }
+}

@@ -1,0 +1,159 @@
+/**
+ * Jobs of native threads (native_compiler.ts) for modules with baseline code. In: the module, and the options of its
+ * optimized code. Out: the code, placed, as that of a helper thread (background/placing_job.ts). Nothing is loaded
+ * before the first job, and nothing at all where there is no compiler as machine code.
+ */
+import { bodyBytes } from "../baseline/module_tables.ts";
+import { type CodeJob, JOB_MS, type PlacedCode } from "../background/placing_job.ts";
+import {
+  beginLoopEntry,
+  beginOptimized,
+  canEnterLoops,
+  type CompileOptions,
+  compilerState,
+  type LoopPlace,
+  type OpenModule,
+} from "../compile/compile.ts";
+import type { BegunImage } from "../compile/compile_options.ts";
+import { LateModule, SUFFIX } from "../host/late_module.ts";
+import type { CodeArena } from "../host/memory/code_arena.ts";
+import { describeCode, type UnplacedCode } from "../link/code_description.ts";
+import { placeImage } from "../link/image.ts";
+import { hasNativeCompiler, nativeCompilerCode, prepareNativeCompiler } from "../portable/late_native.ts";
+import type { GuestThread } from "../runtime/thread/guest_thread.ts";
+import type { ModuleDescription } from "../translate/describe_module.ts";
+import type { Summaries } from "../translate/summaries.ts";
+import type { ValidModule } from "../validate/valid_module.ts";
+import type { NativeBodies } from "./native_compiler.ts";
+
+const DRIVER: LateModule<typeof import("./native_compiler.ts")> = new LateModule(
+  new URL(`./native_compiler.${SUFFIX}`, import.meta.url),
+  () => import("./native_compiler.ts"),
+);
+
+await prepareNativeCompiler();
+await DRIVER.prepare();
+
+/**
+ * Bytes of the bodies of the largest module for native threads. This thread describes the bodies and appends their
+ * code, by JavaScript that runs for the first time, and the code arrives all at once: with half a megabyte, a program
+ * gets more done than with a Worker, which compiles hot functions first (RATIONALE M79). Larger modules were not
+ * compared; those from a megabyte on are compiled lazily, so their bodies are not valid.
+ */
+const MAX_BYTES = 600_000;
+
+/** A module as native threads get it. */
+interface Described {
+  readonly summaries: Summaries;
+  readonly description: ModuleDescription;
+}
+
+/** The jobs of a module. */
+export class NativeJobs {
+  readonly #thread: GuestThread;
+  readonly #valid: ValidModule;
+  readonly #options: CompileOptions;
+  readonly #isSmall: boolean;
+  #described: Described | undefined;
+  #isRefused = false;
+
+  constructor(thread: GuestThread, valid: ValidModule, options: CompileOptions) {
+    this.#thread = thread;
+    this.#valid = valid;
+    this.#options = { ...options, hasValidBodies: true };
+    this.#isSmall = bodyBytes(valid.funcs) <= MAX_BYTES;
+  }
+
+  /** Whether native threads may compile this module: the compiler is "loaded", or "possible"; otherwise "absent". */
+  get state(): "loaded" | "possible" | "absent" {
+    const { verify, settings: { deterministic } } = this.#options;
+    const { runWithFaults, os } = this.#thread.host;
+    const mayRun = hasNativeCompiler() && this.#isSmall && runWithFaults !== undefined && os === "linux"; // tested there
+    if (!mayRun || this.#isRefused || verify === true || deterministic) return "absent";
+    return DRIVER.isUsed ? "loaded" : "possible";
+  }
+
+  /** Starts to compile the module, or one of its loops; undefined where that is not possible. */
+  start(loop: LoopPlace | undefined, now: number, otherwise: Otherwise): CodeJob | undefined {
+    if (this.state === "absent") return undefined;
+    try {
+      return this.#start(loop, now, otherwise);
+    } catch {
+      // A confined process cannot load the compiler; there may be no memory; a function may be too large.
+      this.#isRefused = true;
+      return undefined;
+    }
+  }
+
+  #start(loop: LoopPlace | undefined, now: number, otherwise: Otherwise): CodeJob | undefined {
+    const work = this.#open();
+    if (loop === undefined) return this.#job(beginOptimized(work), now, otherwise);
+    return canEnterLoops(this.#options) ? this.#job(beginLoopEntry(work, loop), now, otherwise) : undefined;
+  }
+
+  /** The state of a compilation of the module. */
+  #open(): OpenModule {
+    const valid = this.#valid;
+    const options = this.#options;
+    const driver = DRIVER.get();
+    const known = this.#described?.summaries ?? driver.summarizeNatively(this.#thread, nativeCompilerCode()!, valid);
+    const state = compilerState(valid, options, known);
+    const { env: { summaries } } = state;
+    this.#described ??= { summaries, description: driver.describeModule(state.env) };
+    return { valid, options, ...state };
+  }
+
+  #job(begun: BegunImage<UnplacedCode | undefined>, now: number, otherwise: Otherwise): CodeJob | undefined {
+    const { description } = this.#described!;
+    const bodies = DRIVER.get().startNativeBodies(this.#thread, nativeCompilerCode()!, begun, description);
+    return bodies && new NativeJob(bodies, this.#thread.arena, now, otherwise);
+  }
+}
+
+/** Starts a job of another kind in place of one that has failed; undefined if that is not possible. */
+type Otherwise = () => CodeJob | undefined;
+
+/** The code of a native thread on its way. */
+class NativeJob implements CodeJob {
+  readonly since: number;
+  readonly #arena: CodeArena;
+  readonly #otherwise: Otherwise;
+  #bodies: NativeBodies<UnplacedCode | undefined> | undefined;
+  #other: CodeJob | undefined;
+
+  constructor(bodies: NativeBodies<UnplacedCode | undefined>, arena: CodeArena, since: number, otherwise: Otherwise) {
+    this.#bodies = bodies;
+    this.#arena = arena;
+    this.since = since;
+    this.#otherwise = otherwise;
+  }
+
+  advance(now: number): PlacedCode | "waiting" | "failed" {
+    if (this.#other !== undefined) return this.#other.advance(now);
+    if (now > this.since + JOB_MS) this.abandon();
+    const result = this.#bodies?.advance() ?? "failed";
+    if (result === "waiting") return result;
+    this.#bodies = undefined;
+    if (result === "failed") {
+      this.#other = this.#otherwise();
+      return this.#other === undefined ? "failed" : "waiting";
+    }
+    return result.image === undefined ? "failed" : this.#place(result.image);
+  }
+
+  #place(image: UnplacedCode & { readonly entry?: number; readonly jumps?: readonly number[] }): PlacedCode | "failed" {
+    const { bytes, tables, statistics, entry, jumps = [] } = image;
+    try {
+      const { base } = placeImage(this.#arena, bytes, tables);
+      return { description: describeCode(image), tables, codeBytes: bytes.length, statistics, entry, jumps, base };
+    } catch {
+      return "failed"; // there is no room for it
+    }
+  }
+
+  abandon(): void {
+    this.#bodies?.abandon();
+    this.#bodies = undefined;
+    this.#other?.abandon();
+  }
+}

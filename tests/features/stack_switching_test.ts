@@ -1,0 +1,493 @@
+/**
+ * Stack switching beyond the proposal's own tests (`deno task spec stack-switching`): values of every type pass between
+ * computations; references on suspended stacks survive collections, and unreachable computations are freed; traps,
+ * exhaustion, deadlines, fuel and promises inside of computations leave the thread as they found it; closed and reset
+ * instances; computations across instances.
+ */
+import assert from "node:assert/strict";
+import {
+  type EngineOptions,
+  ExhaustionError,
+  type Instance,
+  NewEngine,
+  TrapError,
+  WasmException,
+} from "../../engine/mod.ts";
+import { encodeModule } from "../../engine/binary/encode.ts";
+import { decodeModule } from "../../engine/binary/decode.ts";
+import { parseModule } from "../../engine/text/parse_module.ts";
+import { printModule } from "../../engine/text/print.ts";
+
+const FEATURES = { features: { "stack-switching": true } } as const;
+
+function instantiate(text: string, options: EngineOptions = {}, imports = {}): Instance {
+  return NewEngine({ ...FEATURES, ...options }).compile(text).instantiate({}, imports);
+}
+
+function threadOf(instance: Instance) {
+  return instance.internal.store.thread;
+}
+
+/** Runs `body` and checks that the thread has no frames, prompts or continuations more than before. */
+function leavesNothing(instance: Instance, body: () => void): void {
+  const thread = threadOf(instance);
+  const before = thread.state.word(8);
+  body();
+  assert.equal(thread.state.word(8), before, "the guest stack pointer");
+  assert.equal(thread.continuations.isInside, false);
+  assert.equal(thread.depth, 0);
+}
+
+/** A counter that yields the numbers from `$from` on, in a computation. */
+const GENERATOR = `
+  (type $f (func)) (type $k (cont $f))
+  (type $start (func (param i32))) (type $begin (cont $start))
+  (tag $yield (param i32))
+  (elem declare func $count)
+  (func $count (type $start) (param $from i32)
+    (loop $next
+      (suspend $yield (local.get $from))
+      (local.set $from (i32.add (local.get $from) (i32.const 1)))
+      (br $next)))
+  (func $counter (param $from i32) (result (ref $k))
+    (cont.bind $begin $k (local.get $from) (cont.new $begin (ref.func $count))))
+  (func $next (param $k (ref null $k)) (result i32 (ref $k))
+    (block $yielded (result i32 (ref $k))
+      (resume $k (on $yield $yielded) (local.get $k))
+      (unreachable)))`;
+
+Deno.test("the feature is off by default, and errors name it", () => {
+  const engine = NewEngine();
+  for (
+    const text of [
+      "(module (type $f (func)) (type (cont $f)))",
+      "(module (func (param contref)))",
+      "(module (tag $t) (func (suspend $t)))",
+      "(module (tag (result i32)))",
+    ]
+  ) assert.throws(() => engine.compile(text), { message: /stack-switching/ }, text);
+});
+
+Deno.test("modules with continuations are equal in both formats", () => {
+  const module = parseModule(`(module ${GENERATOR}
+    (rec (type $sf (func (param (ref null $sk)))) (type $sk (sub (cont $sf))))
+    (tag $sw)
+    (func (param contref nullcontref (ref cont) (ref null nocont)))
+    (func (param $k (ref $sk)) (drop (switch $sk $sw (local.get $k))))
+    (func (param $k (ref $k)) (param $e exnref)
+      (resume $k (on $sw switch) (local.get $k))
+      (resume_throw $k $yield (on $sw switch) (i32.const 1) (local.get $k))
+      (resume_throw_ref $k (local.get $e) (local.get $k))))`);
+  const bytes = new Uint8Array(encodeModule(module));
+  assert.deepEqual(encodeModule(decodeModule(bytes)), encodeModule(module));
+  const again = encodeModule(parseModule(printModule(decodeModule(bytes))));
+  assert.deepEqual(encodeModule(decodeModule(again)), again);
+  assert.match(printModule(decodeModule(bytes)), /\(on \$yield .*\(on \$sw switch\)/s);
+});
+
+for (const bounds of ["guard", "explicit"] as const) {
+  for (const fuel of [false, true]) {
+    const options = { bounds, fuel, interruptible: fuel } as const;
+    const label = `${bounds}${fuel ? ", metered" : ""}`;
+
+    Deno.test(`values of every type pass in both directions (${label})`, () => {
+      const all = "i32 i64 f32 f64 v128 externref i32 i64 f32 f64 i32 i32 i32 i32";
+      const locals = all.split(" ").map((_, k) => `(local.get ${k})`).join(" ");
+      const instance = instantiate(
+        `(module
+        (type $g (func (param ${all}) (result ${all}))) (type $c (cont $g))
+        (type $h (func (result ${all}))) (type $d (cont $h))
+        (tag $swap (param ${all}) (result ${all}))
+        (elem declare func $twice)
+        (func $twice (type $g) (suspend $swap (suspend $swap ${locals})))
+        (func (export "run") (param i32 i64 f32 f64 i64 externref) (result i32 i64 f32 f64 i64 externref i32)
+          (local $v v128) (local $k (ref null $c))
+          (local.set $v (i64x2.splat (local.get 4)))
+          (local.get 0) (local.get 1) (local.get 2) (local.get 3) (local.get $v) (local.get 5)
+          (i32.const 6) (i64.const 7) (f32.const 8) (f64.const 9) (i32.const 10) (i32.const 11) (i32.const 12) (i32.const 13)
+          (cont.new $c (ref.func $twice))
+          (block $first (param ${all} (ref $c)) (result ${all} (ref $c))
+            (resume $c (on $swap $first)) (unreachable))
+          (block $second (param ${all} (ref $c)) (result ${all} (ref $c))
+            (resume $c (on $swap $second)) (unreachable))
+          (resume $c)
+          (drop) (drop) (drop) (local.set 0) (drop) (drop) (drop) (drop)
+          (local.set 5) (local.set $v)
+          (i64x2.extract_lane 1 (local.get $v)) (local.get 5) (local.get 0)))`,
+        options,
+      );
+      const value = { value: 1 };
+      const { run } = instance.exports as Record<string, (...args: unknown[]) => unknown>;
+      assert.deepEqual(run(-5, -6n, 1.5, 2.5, 77n, value), [-5, -6n, 1.5, 2.5, 77n, value, 10]);
+    });
+
+    Deno.test(`computations nest, return and suspend through each other (${label})`, () => {
+      const instance = instantiate(
+        `(module ${GENERATOR}
+        (type $r (func (result i32))) (type $rk (cont $r))
+        (tag $outer (param i32) (result i32))
+        (elem declare func $inner $middle)
+        (func $inner (type $r) (i32.add (suspend $outer (i32.const 1)) (suspend $outer (i32.const 2))))
+        ;; $middle handles the yields of a counter, and lets $outer pass
+        (func $middle (type $r) (local $k (ref null $k)) (local $sum i32)
+          (local.set $k (call $counter (i32.const 100)))
+          (call $next (local.get $k)) (local.set $k) (local.set $sum)
+          (resume $rk (cont.new $rk (ref.func $inner)))
+          (local.set $sum (i32.add (local.get $sum)))
+          (call $next (local.get $k)) (drop)
+          (i32.add (local.get $sum)))
+        (type $a (func (param i32) (result i32))) (type $ak (cont $a))
+        (func (export "run") (param $n i32) (result i32) (local $k (ref null $ak)) (local $v i32)
+          (block $again (result i32 (ref $ak))
+            (resume $rk (on $outer $again) (cont.new $rk (ref.func $middle)))
+            (return))
+          (loop $more (param i32 (ref $ak))
+            (local.set $k) (local.set $v)
+            (i32.mul (local.get $v) (local.get $n)) (local.get $k)
+            (resume $ak (on $outer $more))
+            (return))
+          (unreachable)))`,
+        options,
+      );
+      // 100 + (1 * n + 2 * n) + 101
+      leavesNothing(instance, () => assert.equal(instance.call({}, "run", 10), 231));
+      leavesNothing(instance, () => assert.equal(instance.call({}, "run", -1), 198));
+    });
+
+    Deno.test(`exceptions leave computations and enter them (${label})`, () => {
+      const instance = instantiate(
+        `(module
+        (import "h" "throw" (func $host (param i32)))
+        ${GENERATOR}
+        (tag $e (param i32))
+        (type $r (func (result i32))) (type $rk (cont $r))
+        (elem declare func $catches $throws $hosted)
+        (func $catches (type $r)
+          (block $h (result i32) (try_table (result i32) (catch $e $h) (suspend $yield (i32.const 0)) (i32.const 1))))
+        (func $throws (type $r) (suspend $yield (i32.const 0)) (throw $e (i32.const 6)))
+        (func $hosted (type $r) (call $host (i32.const 0)) (i32.const 5))
+        (func (export "enter") (result i32) (local $k (ref null $rk))
+          (local.set $k (block (result (ref $rk))
+            (block $h (result i32 (ref $rk))
+              (resume $rk (on $yield $h) (cont.new $rk (ref.func $catches))) (unreachable))
+            (local.set $k) (drop) (ref.as_non_null (local.get $k))))
+          (resume_throw $rk $e (i32.const 7) (local.get $k)))
+        (func (export "leave") (result i32) (local $k (ref null $rk))
+          (block $h (result i32 (ref $rk))
+            (resume $rk (on $yield $h) (cont.new $rk (ref.func $throws))) (unreachable))
+          (local.set $k) (drop)
+          (block $c (result i32) (try_table (result i32) (catch $e $c) (resume $rk (local.get $k)))))
+        (func (export "uncaught") (result i32) (resume_throw $rk $e (i32.const 8) (cont.new $rk (ref.func $catches))))
+        (func (export "hosted") (result i32)
+          (block $c (try_table (catch_all $c) (return (resume $rk (cont.new $rk (ref.func $hosted))))))
+          (i32.const 9)))`,
+        options,
+        {
+          h: {
+            throw: () => {
+              throw new Error("from the host");
+            },
+          },
+        },
+      );
+      leavesNothing(instance, () => assert.equal(instance.call({}, "enter"), 7));
+      leavesNothing(instance, () => assert.equal(instance.call({}, "leave"), 6));
+      leavesNothing(instance, () => assert.equal(instance.call({}, "hosted"), 9));
+      leavesNothing(instance, () =>
+        assert.throws(() => instance.call({}, "uncaught"), (error) => {
+          assert.ok(error instanceof WasmException);
+          assert.deepEqual(error.payload, [8]);
+          return true;
+        }));
+    });
+
+    Deno.test(`traps and exhaustion inside of computations (${label})`, () => {
+      const instance = instantiate(
+        `(module ${GENERATOR} (memory 1)
+        (elem declare func $trap $deep $unhandled $endless)
+        (func $trap (type $f) (drop (i32.load (i32.const -1))))
+        (func $endless (type $f) (call $endless))
+        (func $dig (param $n i32) (result i32)
+          (if (result i32) (local.get $n)
+            (then (i32.add (i32.const 1) (call $dig (i32.sub (local.get $n) (i32.const 1)))))
+            (else (suspend $yield (i32.const 0)) (i32.const 0))))
+        (global $depth (mut i32) (i32.const 0))
+        (func $deep (type $f) (global.set $depth (call $dig (i32.const 5000))))
+        (func $unhandled (type $f) (suspend $other))
+        (tag $other)
+        (func (export "trap") (resume $k (cont.new $k (ref.func $trap))))
+        (func (export "endless") (resume $k (cont.new $k (ref.func $endless))))
+        (func (export "unhandled") (drop (block $h (result i32 (ref $k))
+          (resume $k (on $yield $h) (cont.new $k (ref.func $unhandled))) (unreachable))) (drop))
+        (func (export "deep") (result i32) (local $k (ref null $k))
+          (call $next (cont.new $k (ref.func $deep))) (local.set $k) (drop)
+          (resume $k (local.get $k)) (global.get $depth)))`,
+        options,
+      );
+      leavesNothing(instance, () => {
+        assert.throws(() => instance.call({}, "trap"), (error) => {
+          assert.ok(error instanceof TrapError && error.code === "memory-out-of-bounds");
+          // The frames of the code that has resumed the computation follow.
+          assert.equal(error.frames.length, 2);
+          return true;
+        });
+      });
+      leavesNothing(instance, () => assert.throws(() => instance.call({}, "endless"), ExhaustionError));
+      leavesNothing(instance, () => {
+        assert.throws(() => instance.call({}, "unhandled"), { code: "unhandled-tag", message: /unhandled tag/ });
+      });
+      for (let k = 0; k < 3; k++) leavesNothing(instance, () => assert.equal(instance.call({}, "deep"), 5000));
+    });
+  }
+}
+
+Deno.test("references on suspended stacks survive collections; unreachable computations are freed, cycles too", () => {
+  for (const objects of [false, true]) {
+    const box = objects ? `(type $box (struct (field (mut externref)) (field (mut (ref null $k)))))` : "";
+    const make = objects ? "(struct.new $box (local.get $x) (ref.null $k))" : "(local.get $x)";
+    const kept = objects ? "(ref null $box)" : "externref";
+    const read = objects ? "(struct.get $box 0 (local.get $kept))" : "(local.get $kept)";
+    const instance = instantiate(
+      `(module
+      (rec (type $f (func (param externref))) (type $k0 (cont $f)) (type $g (func)) (type $k (cont $g)) ${box})
+      (import "h" "next" (func $fresh (result externref)))
+      (import "h" "given" (func $given (param externref)))
+      (tag $wait)
+      (table $all 0 (ref null $k))
+      (elem declare func $holds)
+      (func $holds (type $f) (param $x externref) (local $kept ${kept})
+        (local.set $kept ${make})
+        (suspend $wait)
+        (call $given ${read}))
+      (func $suspended (result (ref $k))
+        (block $h (result (ref $k))
+          (resume $k (on $wait $h) (cont.bind $k0 $k (call $fresh) (cont.new $k0 (ref.func $holds))))
+          (unreachable)))
+      (func (export "make") (param $n i32)
+        (drop (table.grow $all (ref.null $k) (local.get $n)))
+        (loop $l
+          (table.set $all (local.tee $n (i32.sub (local.get $n) (i32.const 1))) (call $suspended))
+          (br_if $l (local.get $n))))
+      (func (export "finish") (param $i i32) (resume $k (table.get $all (local.get $i))))
+      (func (export "drop") (param $n i32)
+        (loop $l (drop (call $suspended)) (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))
+      (func (export "clear") (table.fill $all (i32.const 0) (ref.null $k) (table.size $all))))`,
+      {},
+      {
+        h: { next: () => ({ number: made++ }), given: (value: { number: number }) => given.push(value.number) },
+      },
+    );
+    let made = 0;
+    const given: number[] = [];
+    const count = 3000;
+    const { live } = threadOf(instance).continuations;
+    const before = live.length;
+    instance.call({}, "make", count);
+    // More than the threshold of sweeps, each with an object that only its frames hold.
+    instance.call({}, "drop", 20_000);
+    instance.internal.store.sweeps.collect();
+    assert.ok(live.length - before < count + 10_000, `${live.length} live`);
+    for (let k = 0; k < count; k += 7) instance.call({}, "finish", k);
+    assert.deepEqual(given, Array.from({ length: Math.ceil(count / 7) }, (_, k) => count - 1 - 7 * k));
+    instance.call({}, "clear");
+    instance.internal.store.sweeps.sweepContinuations();
+    assert.ok(live.length - before <= 2, `${live.length} live, ${before} before`);
+  }
+});
+
+Deno.test("a computation that holds itself is freed", () => {
+  const instance = instantiate(`(module
+    (rec (type $f (func)) (type $k (cont $f)) (type $box (struct (field (mut (ref null $k))))))
+    (tag $give (param (ref $box)))
+    (elem declare func $self)
+    (func $self (type $f) (local $b (ref null $box))
+      (local.set $b (struct.new $box (ref.null $k)))
+      (suspend $give (ref.as_non_null (local.get $b)))
+      (struct.set $box 0 (local.get $b) (ref.null $k)))
+    (func (export "run") (param $n i32) (local $b (ref null $box)) (local $k (ref null $k))
+      (loop $l
+        (block $h (result (ref $box) (ref $k))
+          (resume $k (on $give $h) (cont.new $k (ref.func $self))) (unreachable))
+        (local.set $k) (local.set $b)
+        (struct.set $box 0 (local.get $b) (local.get $k))
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`);
+  const { live } = threadOf(instance).continuations;
+  const before = live.length;
+  instance.call({}, "run", 5000);
+  instance.internal.store.sweeps.collect();
+  assert.ok(live.length - before <= 2, `${live.length} live, ${before} before`);
+});
+
+Deno.test("sweeps are rare while computations are resumed, but frames of unreachable ones are freed soon", () => {
+  const instance = instantiate(`(module ${GENERATOR}
+    (func (export "values") (param $n i32) (local $k (ref null $k))
+      (local.set $k (call $counter (i32.const 0)))
+      (loop $l
+        (call $next (local.get $k)) (local.set $k) (drop)
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))
+    (func (export "abandon") (param $n i32)
+      (loop $l
+        (call $next (call $counter (local.get $n))) (drop) (drop)
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`);
+  const { continuations: { live }, exceptions } = threadOf(instance);
+  instance.internal.store.sweeps.sweepContinuations();
+  // Each value takes a reference, which is consumed when it is resumed.
+  instance.call({}, "values", 7000);
+  assert.ok(exceptions.identities > 7000, `${exceptions.identities} references`);
+  instance.call({}, "values", 50_000);
+  assert.ok(exceptions.identities < 10_000, `${exceptions.identities} references`);
+  instance.call({}, "abandon", 20_000);
+  assert.ok(live.length < 2100, `${live.length} live`);
+});
+
+Deno.test("a deadline ends a call inside of a computation, and fuel is that of the call", () => {
+  const instance = instantiate(
+    `(module ${GENERATOR}
+    (elem declare func $spin)
+    (func $spin (type $f) (loop $l (br $l)))
+    (func (export "spin") (resume $k (cont.new $k (ref.func $spin))))
+    (func (export "count") (param $n i32) (result i32) (local $k (ref null $k)) (local $v i32)
+      (local.set $k (call $counter (i32.const 1)))
+      (loop $l
+        (call $next (local.get $k)) (local.set $k) (local.set $v)
+        (br_if $l (i32.lt_u (local.get $v) (local.get $n))))
+      (local.get $v)))`,
+    { interruptible: true, fuel: true },
+  );
+  leavesNothing(instance, () => {
+    assert.throws(() => instance.call({ deadline: 20 }, "spin"), { code: "interrupted" });
+  });
+  leavesNothing(instance, () => {
+    assert.throws(() => instance.call({ fuel: 10_000 }, "spin"), { code: "out-of-fuel" });
+  });
+  const [small, large] = [{ fuel: 100_000 }, { fuel: 100_000 }];
+  assert.equal(instance.call(small, "count", 10), 10);
+  assert.equal(instance.call(large, "count", 20), 20);
+  assert.equal((100_000 - large.fuel) % 10, (100_000 - small.fuel) % 10);
+  assert.ok(large.fuel < small.fuel);
+});
+
+Deno.test("computations wait for promises, and are preempted", async () => {
+  const instance = instantiate(
+    `(module
+    (import "h" "wait" (func $wait (param i32) (result i32)))
+    ${GENERATOR}
+    (type $r (func (param i32) (result i32))) (type $rk (cont $r))
+    (elem declare func $waits $inner $long)
+    (func $inner (type $r) (param $n i32) (result i32)
+      (suspend $yield (call $wait (local.get $n)))
+      (call $wait (i32.const 3)))
+    (func $waits (type $r) (param $n i32) (result i32) (resume $rk (local.get $n) (cont.new $rk (ref.func $inner))))
+    (func $long (type $r) (param $n i32) (result i32)
+      (loop $l (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))) (i32.const 4))
+    (type $ur (func (result i32))) (type $uk (cont $ur))
+    (func (export "waits") (param $n i32) (result i32) (local $k (ref null $uk)) (local $v i32)
+      (block $h (result i32 (ref $uk))
+        (resume $rk (on $yield $h) (local.get $n) (cont.new $rk (ref.func $waits)))
+        (return))
+      (local.set $k) (local.set $v)
+      (i32.add (local.get $v) (resume $uk (local.get $k))))
+    (func (export "long") (param $n i32) (result i32)
+      (resume $rk (local.get $n) (cont.new $rk (ref.func $long)))))`,
+    { interruptible: true },
+    { h: { wait: (n: number) => Promise.resolve(n * 10) } },
+  );
+  const thread = threadOf(instance);
+  const calls = [1, 2, 3, 4].map((n) => instance.callAsync({}, "waits", n));
+  assert.deepEqual(await Promise.all(calls), [40, 50, 60, 70]);
+  const slice = thread.sliceMs;
+  thread.sliceMs = 1;
+  try {
+    const before = thread.preemptions;
+    // A call that is long enough on any machine.
+    for (let n = 1 << 20; thread.preemptions === before; n *= 2) {
+      assert.equal(await instance.callAsync({}, "long", n), 4);
+    }
+    await assert.rejects(instance.callAsync({ deadline: 30 }, "long", 0), { code: "interrupted" });
+  } finally {
+    thread.sliceMs = slice;
+  }
+  leavesNothing(instance, () => {});
+  assert.equal(thread.stack.suspended.size, 0);
+});
+
+Deno.test("computations do not suspend across JavaScript", () => {
+  const instance: Instance = instantiate(
+    `(module
+    (import "h" "back" (func $back))
+    ${GENERATOR}
+    (elem declare func $through)
+    (func $through (type $f) (call $back))
+    (func (export "inner") (suspend $yield (i32.const 1)))
+    (func (export "run") (result i32)
+      (block $h (result i32 (ref $k)) (resume $k (on $yield $h) (cont.new $k (ref.func $through))) (return (i32.const 2)))
+      (drop)))`,
+    {},
+    { h: { back: () => assert.throws(() => instance.call({}, "inner"), { code: "unhandled-tag" }) } },
+  );
+  leavesNothing(instance, () => assert.equal(instance.call({}, "run"), 2));
+});
+
+Deno.test("functions of other instances, and of the host, are computations", () => {
+  const engine = NewEngine(FEATURES);
+  const library = engine.compile(`(module
+    (tag $yield (export "yield") (param i32))
+    (global $n (mut i32) (i32.const 0))
+    (func (export "step") (global.set $n (i32.add (global.get $n) (i32.const 1)))
+      (suspend $yield (global.get $n)) (suspend $yield (i32.mul (global.get $n) (i32.const 10)))))`).instantiate();
+  const seen: number[] = [];
+  const instance = engine.compile(`(module
+    (type $f (func)) (type $k (cont $f)) (type $p (func (param i32))) (type $pk (cont $p))
+    (import "l" "yield" (tag $yield (param i32)))
+    (import "l" "step" (func $step (type $f)))
+    (import "h" "see" (func $see (type $p)))
+    (elem declare func $step $see $indirect)
+    (func $indirect (type $f) (call $step))
+    (func (export "run") (param $own i32) (result i32 i32) (local $k (ref null $k)) (local $a i32) (local $b i32)
+      (local.set $k (cont.new $k (select (result (ref $f)) (ref.func $indirect) (ref.func $step) (local.get $own))))
+      (block $h (result i32 (ref $k)) (resume $k (on $yield $h) (local.get $k)) (unreachable))
+      (local.set $k) (local.set $a)
+      (block $i (result i32 (ref $k)) (resume $k (on $yield $i) (local.get $k)) (unreachable))
+      (local.set $k) (local.set $b)
+      (resume $k (local.get $k))
+      (resume $pk (local.get $b) (cont.new $pk (ref.func $see)))
+      (local.get $a) (local.get $b)))`).instantiate({}, {
+    l: library.exports,
+    h: { see: (n: number) => seen.push(n) },
+  });
+  assert.deepEqual(instance.call({}, "run", 0), [1, 10]);
+  assert.deepEqual(instance.call({}, "run", 1), [2, 20]);
+  assert.deepEqual(seen, [10, 20]);
+});
+
+Deno.test("references to continuations do not reach JavaScript", () => {
+  const instance = instantiate(`(module ${GENERATOR}
+    (table (export "table") 1 (ref null $k))
+    (global (export "global") (mut contref) (ref.null cont))
+    (func (export "result") (result contref) (call $counter (i32.const 0)))
+    (func (export "param") (param (ref null $k))))`);
+  const { table, result, param } = instance.exports as unknown as Record<string, (...args: unknown[]) => unknown>;
+  assert.throws(() => result(), { name: "TypeError", message: /continuation/ });
+  assert.throws(() => param(null), { name: "TypeError", message: /continuation/ });
+  assert.throws(() => (table as unknown as { get(index: number): unknown }).get(0), { name: "TypeError" });
+});
+
+Deno.test("an instance with a suspended computation is not reset, and keeps its memory when it is closed", () => {
+  const instance = instantiate(`(module ${GENERATOR} (memory 1)
+    (global $k (mut (ref null $k)) (ref.null $k))
+    (func (export "begin") (call $next (call $counter (i32.const 5))) (global.set $k) (drop))
+    (func (export "end") (global.set $k (ref.null $k))))`);
+  instance.call({}, "begin");
+  assert.throws(() => instance.reset(), { message: /not idle/ });
+  instance.call({}, "end");
+  instance.reset();
+  instance.call({}, "begin");
+  instance.close();
+  assert.throws(() => instance.call({}, "end"), { message: /closed/ });
+});
+
+Deno.test("the verifier of machine code refuses what it has no rules for", () => {
+  const engine = NewEngine({ ...FEATURES, verify: "code" });
+  assert.throws(() => engine.compile(`(module ${GENERATOR})`), { message: /stack switching/ });
+  engine.compile('(module (func (export "f") (result i32) (i32.const 1)))').instantiate();
+});
