@@ -191,5 +191,8 @@ profileTest("very long names are short in a profile", async () => {
     instance.call({}, "f", 50_000_000);
     profile = profiler.stop();
   } while (profile.functions().length === 0);
-  assert.deepEqual(profile.functions().map(({ name }) => name), [`${"n".repeat(200)}…`]);
+  // A sample in the middle of parking may name a caller that has returned.
+  const names = profile.functions().map(({ name }) => name);
+  assert.ok(names.includes(`${"n".repeat(200)}…`), names.join());
+  assert.deepEqual(names.filter((name) => name.length > 201), []);
 });
