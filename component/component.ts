@@ -416,7 +416,7 @@ export interface CoreDebugger {
 export interface DebuggedTasks {
   /** Stops the running thread, and with it all others, until `until`; returns what its host function must return. */
   hold(until: Promise<void>): unknown;
-  /** Calls `switched` with each thread whose code runs from then on. */
+  /** Calls `switched` at each switch of threads, with the thread that continues. */
   listen(switched: (thread: object) => void): void;
 }
 

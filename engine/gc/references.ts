@@ -72,7 +72,7 @@ export class HeapReferences {
     return this.#byAddress.get(address)?.deref() !== undefined;
   }
 
-  /** The object for the reference `address`, which comes from `sharer`; a new one has the given prototype. */
+  /** Returns the object of the reference `address`, which `sharer` passed on; a new object has the given prototype. */
   objectAt(address: number, sharer?: Sharer, prototype: object | null = null): object {
     const known = this.#byAddress.get(address)?.deref();
     if (known !== undefined) {

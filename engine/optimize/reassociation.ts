@@ -120,7 +120,7 @@ class Trees {
     const { op, a, b, sched, blockStart, blockEnd } = f;
     const position = this.#position;
     this.#sort(leaves);
-    // The root is last in the order and keeps its position; the others move to their leaf.
+    // The root comes last and does not move; every other node moves next to its leaf.
     this.#sort(nodes);
     const root = nodes[nodes.length - 1];
     const after = new Map<number, number[]>(), moved = new Set<number>();

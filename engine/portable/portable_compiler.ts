@@ -17,7 +17,7 @@ import { KnownFunctions } from "./module_writer.ts";
 
 /** Bytes that functions leave behind in the memory at most; then it is dropped and written anew. */
 const MAX_LEFT_BYTES = 1 << 26;
-/** A function is left to the other form. */
+/** The result for a function that the compiled form declines; the TypeScript form compiles it. */
 const LEFT = "left";
 
 export class PortableCompiler implements CodeSource {

@@ -34,7 +34,7 @@ export interface Denial {
   applied: number;
 }
 
-/** How often the freedoms of AllocatorOptions were used. */
+/** Counts how often each option of AllocatorOptions changed an allocation. */
 export class AllocationCounts {
   lateStores = 0;
   lazyReloads = 0;

@@ -337,7 +337,7 @@ class ScriptRun {
     throw new Skip(this.#missing ?? `module ${id ?? ""} is missing`);
   }
 
-  /** The types of the results of an action, whose function or global is there. */
+  /** Result types of an action; its function or global must exist. */
   #resultTypes(action: Action): readonly ValType[] {
     const { valid } = this.#find(action.module).internal.module;
     const { index } = valid.exports.find(({ name }) => name === action.field)!;

@@ -191,7 +191,7 @@ export class Analysis {
     return type;
   }
 
-  /** A name for the first or another result of the current instruction. */
+  /** The value number of result `result` of the current instruction, by default of the first. */
   name(result: number = this.result): number {
     return NAMES + this.n * NAMES + result;
   }

@@ -610,7 +610,7 @@ function loadTypeOfRecord(a: Analysis, index: number): void {
   setAbout(a.facts, RESULT, VALUE.TYPE_ID, a.name(), a.name(1));
 }
 
-/** The name of the record at distance `at` from the first import's: names below 0 are used for nothing else. */
+/** The name of the record at distance `at` from the first import's: negative value numbers are reserved for records. */
 export function recordName(at: number): number {
   return -1 - at / RECORD.SIZE;
 }

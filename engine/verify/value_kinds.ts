@@ -156,7 +156,7 @@ const KINDS: Readonly<Partial<Record<KindName, KindRow>>> = {
 
 /** By kind of value: 1 if it is about another value, whose name is `subject`. */
 export const NAMES_ID: Uint8Array = flagsOf("namesId");
-/** By kind of value: 1 if it keeps its use where no location has the value that it is about. */
+/** By kind of value: 1 if the fact is useful even after its subject has been overwritten everywhere. */
 export const OUTLIVES_SUBJECT: Uint8Array = flagsOf("outlives");
 /** By kind of value: 1 if `low`, `high` and `room` are not bounds. */
 export const EXACT_KINDS: Uint8Array = flagsOf("exact");

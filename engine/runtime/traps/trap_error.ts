@@ -148,7 +148,7 @@ class Activations implements FrameList {
   }
 
   add(_owner: ImageOwner, funcIndex: number, offset: number): void {
-    // The place in the innermost function depends on the code that asks.
+    // The offset in the innermost function differs between tiers, so it is left out.
     if (this.numbers.length > 0) this.numbers.push(offset);
     this.numbers.push(funcIndex);
   }

@@ -22,7 +22,7 @@ const output = process.stderr;
 
 /** A decider that asks at the terminal. */
 export function promptDecider(colors: Palette): Decider {
-  /** Plugins that are decided, and those that are allowed everything together with an earlier one. */
+  /** Plugins with a decision, and those that one answer allowed together with an earlier plugin. */
   const decided: string[] = [];
   const together = new Set<string>();
   return async (request) => {

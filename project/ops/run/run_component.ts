@@ -75,7 +75,7 @@ async function pluginsFor(
   bytes: Uint8Array,
   { project, userPlugins }: RunOptions,
 ): Promise<RunOptions["project"]> {
-  // Decoding takes time that other users need not spend.
+  // Decoding the component takes time: only if the user has plugins.
   if (userPlugins === undefined || !(await import("../../user_project.ts")).hasUserPlugins()) return project;
   const { decodeComponent } = await import("@waft/component/internal/binary/decode");
   const { definitions } = inFile(file, () => decodeComponent(bytes));

@@ -100,7 +100,7 @@ export class Workers {
     const chosen = address?.port === 0 ? options.addressArguments(address.host, await freePort(address.host)) : [];
     const [words, operands] = splitAtDashes(programArguments());
     const all = [...words, ...chosen, ...operands];
-    // A single executable has no script: the first word takes its place, or it would be a word of the command line.
+    // A single executable has no script: its first word becomes `exec`, and must not remain among the arguments.
     cluster.setupPrimary(isSingleExecutable() ? { exec: all[0], args: all.slice(1) } : { args: all });
     const workers = new Workers(options);
     // The first one compiles the component for all, and is the first to fail.
