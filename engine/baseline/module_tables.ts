@@ -9,7 +9,6 @@ import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_l
 import type { ValidModule } from "../validate/valid_module.ts";
 import { pricesOf } from "../wasm/late_fuel_groups.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";
-import type { CodeSettings } from "../settings/code_settings.ts";
 import { BytesView, type Func, lengthOf } from "../wasm/module.ts";
 import {
   type ArrayType,
@@ -20,6 +19,8 @@ import {
   pageBytes,
   type StructType,
 } from "../wasm/types.ts";
+import { MODE } from "../settings/code_mode.ts";
+import { type CodeSettings, modeOf } from "../settings/code_settings.ts";
 import * as layout from "./kernel/layout.ts";
 
 /** Code generation settings other than the module itself. */
@@ -214,16 +215,12 @@ function writeIndexSpaces(w: TableWriter, valid: ValidModule): void {
 }
 
 function writeMode(w: TableWriter, options: KernelOptions, context: ContextLayout): void {
-  const { explicitBounds, unchecked, stackFence, interruptible, fuel, deterministic, cpu, masks } = options;
-  const keepsNans = options.keepsNans === true;
+  const { unchecked, stackFence, keepsNans, cpu, masks } = options;
   w.header(
     layout.H_MODE,
-    (explicitBounds ? layout.MODE_EXPLICIT_BOUNDS : 0) | (stackFence ? layout.MODE_STACK_FENCE : 0) |
-      (interruptible ? layout.MODE_INTERRUPTIBLE : 0) | (fuel ? layout.MODE_FUEL : 0) |
-      (deterministic ? layout.MODE_DETERMINISTIC : 0) | (unchecked === true ? layout.MODE_UNCHECKED : 0) |
-      (keepsNans ? layout.MODE_OWN_NANS : 0) |
-      (masks?.tables === true ? layout.MODE_MASK_TABLES : 0) |
-      (masks?.memories === true ? layout.MODE_MASK_MEMORIES : 0),
+    modeOf(options) | (stackFence ? MODE.STACK_FENCE : 0) | (unchecked === true ? MODE.UNCHECKED : 0) |
+      (keepsNans === true ? MODE.OWN_NANS : 0) | (masks?.tables === true ? MODE.MASK_TABLES : 0) |
+      (masks?.memories === true ? MODE.MASK_MEMORIES : 0),
   );
   w.header(
     layout.H_CPU,

@@ -70,12 +70,12 @@ export class BodyCompiler {
   /** Compiles the translated function as the code's function `index`. */
   #compile(space: Workspace, { env, context, options }: ModuleWork, code: MachineCode, index: number): void {
     const { f, v, allocation, backend } = space;
-    const { verify, settings: { explicitBounds }, careful } = options;
+    const { verify, settings: { explicitBounds, fuel }, careful } = options;
     const optimizations = careful?.has(index) === true ? carefulSet(options.optimizations) : options.optimizations;
     if (verify) verifyFunction(f);
     optimize(f, optimizations, env.statistics, verify ? (pass) => verifyFunction(f, pass) : undefined, space.optimizer);
     backend.select(f, v, context, code);
-    const registers = this.#target.registers(explicitBounds, env.fuel);
+    const registers = this.#target.registers(explicitBounds, fuel);
     allocateRegisters(v, registers, optimizations, allocation, env.statistics, space.allocator);
     if (verify) {
       const faults = checkAllocation(v, registers, allocation);

@@ -16,12 +16,12 @@ import { beginCode, writeModule, writeRegisters } from "./module_writer.ts";
 /** Writes the module, the registers and the options of a compilation; returns the bits of its allocations. */
 export function writeWork(
   exports: CompilerExports,
-  { env, context, options: { target, settings } }: ModuleWork,
+  { context, options: { target, settings } }: ModuleWork,
   description: ModuleDescription,
   code: MachineCode,
 ): number {
   writeModule(exports, description);
-  const registers = target.registers(settings.explicitBounds, env.fuel);
+  const registers = target.registers(settings.explicitBounds, settings.fuel);
   const allocation = writeRegisters(exports, registers, context.optimizations);
   beginCode(exports, target.name, context, code);
   return allocation;
@@ -63,9 +63,9 @@ export class BodyCounts {
   readonly #denied;
 
   constructor(work: ModuleWork) {
-    const { env, context, options: { target, settings } } = work;
+    const { context, options: { target, settings } } = work;
     this.#work = work;
-    this.#denied = target.registers(settings.explicitBounds, env.fuel).denied;
+    this.#denied = target.registers(settings.explicitBounds, settings.fuel).denied;
     this.#allocation = allocatorOptions(context.optimizations, this.#denied);
     this.#codegen = codegenOptions(context);
   }

@@ -3,9 +3,10 @@
  * compiler and the processor: one row each. Made once (codeSettings), passed whole. In: options of embedders. Out: a
  * frozen value that compilation, the description of code, artifacts, jobs of other threads and the runtime share.
  *
- * A new setting is a field with a row here. The context of code generation (codegen/target.ts) has the field at once;
- * translation reads it as a fact about the module (translate/module_facts.ts).
+ * A new setting is a field with a row here, and a bit of the mode if it is a switch. The context of code generation
+ * (codegen/target.ts) has the field at once; translation and the baseline compiler read the bit (code_mode.ts).
  */
+import { MODE } from "./code_mode.ts";
 import { NAN_RULES, type NanRule } from "./nans.ts";
 import { STACK_RULES, type StackRule } from "./stack_rules.ts";
 
@@ -48,6 +49,24 @@ const ROWS: {
   nans: ["canonical", NAN_RULES],
   stack: ["counted", STACK_RULES],
 };
+
+/** The settings that are switches. */
+type Switch = { [K in keyof CodeSettings]: CodeSettings[K] extends boolean ? K : never }[keyof CodeSettings];
+
+/** By switch: its bit of the mode. */
+const MODE_BITS: { readonly [K in Switch]: number } = {
+  explicitBounds: MODE.EXPLICIT_BOUNDS,
+  interruptible: MODE.INTERRUPTIBLE,
+  fuel: MODE.FUEL,
+  deterministic: MODE.DETERMINISTIC,
+};
+
+/** The bits of the mode (MODE) that `settings` decides. */
+export function modeOf(settings: CodeSettings): number {
+  let mode = settings.stack === "logged" ? MODE.LOGGED_STACK : 0;
+  for (const [name, bit] of Object.entries(MODE_BITS)) if (settings[name as Switch]) mode |= bit;
+  return mode;
+}
 
 const NAMES = Object.keys(ROWS) as (keyof CodeSettings)[];
 

@@ -20,6 +20,7 @@ import type { Translation } from "./translation.ts";
 import { edgeToFrame, openJoin, takePool } from "./block_parameters.ts";
 import { tyOf } from "../wasm/ir_types.ts";
 import { BODY as CONTAINS } from "../wasm/body_flags.ts";
+import { MODE } from "../settings/code_mode.ts";
 
 const { BLOCK, LOOP, IF, ELSE, TRY_TABLE, TRY, CATCH, BODY, INLINED } = FRAME_KIND;
 
@@ -64,7 +65,7 @@ export function beginActivation(
   if (t.deterministic) takeDepth(t, locals.length, inlined);
   if (t.metered && !inlined) beginFuel(t);
   // A leaf function without loops ends soon; in call trees every function that calls polls.
-  if (t.env.interruptible && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) {
+  if ((t.env.mode & MODE.INTERRUPTIBLE) !== 0 && !inlined && (bodyFlags(t) & CONTAINS.CALL) !== 0) {
     t.entryPoll = b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
   }
 }
@@ -182,7 +183,7 @@ export function enterLoop(t: Translation, params: number, results: number, at: n
     const slot = t.localBase + loops.list[k];
     frames.setLocal(slot, b.param(f.ty[frames.locals[slot]]));
   }
-  if (t.env.interruptible) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
+  if ((t.env.mode & MODE.INTERRUPTIBLE) !== 0) b.emit(OP.POLL, TY.NONE, 0, 0, 0, 0);
 }
 
 /** Scans the outermost loop whose opcode is at absolute offset `at`. */

@@ -85,9 +85,7 @@ class DescriptionWriter {
 /** Writes the facts, in the order in which readModuleFacts reads them. */
 function writeFacts(w: DescriptionWriter, env: ModuleFacts): void {
   const { choices, summaries } = env;
-  w.word(env.explicitBounds).word(env.unchecked).word(env.interruptible).word(env.fuel);
-  w.words(env.fuelPrices).word(env.deterministic);
-  w.word(env.nans).word(env.isLogged).word(env.allPositions);
+  w.word(env.mode).words(env.fuelPrices).word(env.nans);
   w.word(choices.inline).word(choices.inlineLoops).word(choices.callFree).word(choices.untypedTables);
   w.word(choices.ownRecords).word(choices.maskTables).word(choices.maskMemories);
   w.word(env.importsOffset).word(env.functionsOffset).word(env.typeIdsOffset).word(env.tagsOffset);

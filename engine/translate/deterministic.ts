@@ -24,6 +24,7 @@ import { callBuiltin } from "./builtin_calls.ts";
 import { ACTIVATION_UNITS, LOCAL_UNITS } from "./counted_functions.ts";
 import { MAKES_NAN } from "./imitated_nans.ts";
 import type { Translation } from "./translation.ts";
+import { MODE } from "../settings/code_mode.ts";
 
 const { F32, I32, I64, NONE, V128 } = TY;
 const CONSTANT_CONTEXT = region(REGION.CONTEXT, CLASS_CONSTANT);
@@ -60,7 +61,7 @@ export function takeDepth(t: Translation, locals: number, inlined: boolean): voi
     t.depthThread = b.emit(OP.LOAD, I64, 0, 0, CONSTANT_CONTEXT, CONTEXT.THREAD);
     t.depthReceived = b.emit(OP.LOAD, I32, t.depthThread, 0, env.depthRegion, THREAD.DEPTH_LEFT);
   }
-  if (env.isLogged) {
+  if ((env.mode & MODE.LOGGED_STACK) !== 0) {
     t.depthLeft = b.binary(OP.SUB, I32, t.depthReceived, b.i32(1));
     checkStack(t);
     return;

@@ -19,6 +19,7 @@ import { idOf } from "../wasm/opcodes.ts";
 import { notCompiled } from "./failures.ts";
 import type { Translation } from "./translation.ts";
 import { callBuiltin, callRangeCopy } from "./builtin_calls.ts";
+import { MODE } from "../settings/code_mode.ts";
 
 const { I32, I64, NONE } = TY;
 const SIZES = region(REGION.CONTEXT, CLASS_SIZES);
@@ -57,7 +58,8 @@ export function checkBounds(t: Translation, imm: Immediates, operand: number, wi
 /** Whether accesses of a memory are compared with its length. */
 function isChecked(t: Translation, memory: number): boolean {
   const { env } = t;
-  return memory !== 0 || env.explicitBounds || (!env.memoryIsGuardable[0] && !env.unchecked);
+  return memory !== 0 || (env.mode & MODE.EXPLICIT_BOUNDS) !== 0 ||
+    (!env.memoryIsGuardable[0] && (env.mode & MODE.UNCHECKED) === 0);
 }
 
 /**

@@ -59,15 +59,9 @@ export class DescriptionReader {
 /** Reads the facts about a module. */
 export function readModuleFacts(r: DescriptionReader): ModuleFacts {
   return {
-    explicitBounds: r.flag(),
-    unchecked: r.flag(),
-    interruptible: r.flag(),
-    fuel: r.flag(),
+    mode: r.word(),
     fuelPrices: r.bytes(),
-    deterministic: r.flag(),
     nans: r.word(),
-    isLogged: r.flag(),
-    allPositions: r.flag(),
     choices: readChoices(r),
     importsOffset: r.word(),
     functionsOffset: r.word(),

@@ -8,7 +8,8 @@
  * object, so imported mutable globals share a class, imported tables share one, and imported memories share that of
  * memory 0.
  */
-import { type CodeSettings, codeSettings } from "../settings/code_settings.ts";
+import { MODE } from "../settings/code_mode.ts";
+import { type CodeSettings, codeSettings, modeOf } from "../settings/code_settings.ts";
 import type { NanCode } from "../settings/nans.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
 import { Statistics } from "../base/statistics.ts";
@@ -66,20 +67,16 @@ export function moduleEnv(valid: ValidModule, options: EnvOptions): ModuleEnv {
   const objects = objectTypes(valid, () => classes.take());
   const stringClass = classes.take();
   const { optimizations } = options;
-  const { explicitBounds, interruptible, fuel, fuelPrices, deterministic, stack } = codeSettings(options);
+  const settings = codeSettings(options);
+  const { fuelPrices, deterministic, stack } = settings;
   return {
     ...shape,
     valid,
-    explicitBounds,
-    unchecked: options.unchecked ?? false,
-    interruptible,
-    fuel,
+    mode: modeOf(settings) | (options.unchecked === true ? MODE.UNCHECKED : 0) |
+      (options.allPositions === true ? MODE.ALL_POSITIONS : 0),
     fuelPrices: pricesOf(fuelPrices),
-    deterministic,
     nans: NAN_CODE[options.nanCode ?? (deterministic ? "canonical" : "any")],
     counted: deterministic ? BODY_ANALYSIS.get().countedFunctions(valid, stack) : new Uint8Array(0),
-    isLogged: stack === "logged",
-    allPositions: options.allPositions ?? false,
     choices: {
       inline: optimizations["inline"],
       inlineLoops: optimizations["inline-loop-callees"],

@@ -82,20 +82,12 @@ export interface TranslationChoices {
 }
 
 export interface ModuleFacts {
-  /** Check the bounds of memory accesses in code instead of relying on guard pages. */
-  readonly explicitBounds: boolean;
-  /** Omit the bounds checks of memory 0. */
-  readonly unchecked: boolean;
-  readonly interruptible: boolean;
-  readonly fuel: boolean;
+  /** Bits of MODE (settings/code_mode.ts). */
+  readonly mode: number;
   /** By opcode row: its price plus 1, or 0 for the default; empty if all have the default. */
   readonly fuelPrices: Uint8Array;
-  readonly deterministic: boolean;
   /** One of NAN_CODE. */
   readonly nans: number;
-  /** The stack rule of deterministic code is `logged`. */
-  readonly isLogged: boolean;
-  readonly allPositions: boolean;
   readonly choices: TranslationChoices;
 
   // Offsets in the VM context.

@@ -19,6 +19,7 @@ import { LoopScan } from "./loop_scan.ts";
 import { MergeColumns } from "./merge_columns.ts";
 import { type ModuleFacts, NAN_CODE, TranslationCounts } from "./module_facts.ts";
 import { VectorConstants } from "./vector_constants.ts";
+import { MODE } from "../settings/code_mode.ts";
 
 /**
  * The state of the translation of one function at a time. instructions.ts implements the visitor's methods and
@@ -109,10 +110,10 @@ export abstract class Translation extends BodyVisitor {
     this.clauses.length = 0;
     this.keptCalls = 0;
     this.entryPoll = 0;
-    this.metered = env.fuel;
-    this.positioned = env.fuel || env.allPositions;
-    this.b.marksPure = env.allPositions;
-    this.deterministic = env.deterministic;
+    this.metered = (env.mode & MODE.FUEL) !== 0;
+    this.positioned = (env.mode & (MODE.FUEL | MODE.ALL_POSITIONS)) !== 0;
+    this.b.marksPure = (env.mode & MODE.ALL_POSITIONS) !== 0;
+    this.deterministic = (env.mode & MODE.DETERMINISTIC) !== 0;
     this.nans = env.nans;
     this.zeros.fill(0);
   }

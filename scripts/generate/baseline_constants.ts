@@ -24,6 +24,7 @@ import { LENGTH_BITS } from "../../engine/translate/fuel_prices.ts";
 import { TRAP } from "../../engine/base/traps.ts";
 import { CHECK } from "../../engine/validate/columns.ts";
 import { FEATURE } from "../../engine/validate/gate.ts";
+import { MODE } from "../../engine/settings/code_mode.ts";
 import { MAX_FIXED_ELEMENTS } from "../../engine/validate/limits.ts";
 import { HAS_ORDERING, RMW_ACQUIRE_RELEASE } from "../../engine/wasm/immediates.ts";
 import { MAX_LOCALS } from "../../engine/wasm/limits.ts";
@@ -49,6 +50,7 @@ function rows(): [string, number][] {
     ...named("RECORD", RECORD),
     ...named("MEMORY", MEMORY, "_FIELD"),
     ...named("TABLE", TABLE, "_FIELD"),
+    ...named("MODE", MODE),
     ...named("TRAP", TRAP),
     ...named("STUB", STUB),
     ...named("RELOC", RELOC),

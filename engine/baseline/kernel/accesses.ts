@@ -16,6 +16,9 @@ import {
   BUILTIN_MEMORY_WAIT64,
   MEMORY_BASE_FIELD,
   MEMORY_LENGTH_FIELD,
+  MODE_EXPLICIT_BOUNDS,
+  MODE_MASK_MEMORIES,
+  MODE_UNCHECKED,
   TRAP_MEMORY_OUT_OF_BOUNDS,
 } from "./constants.ts";
 import * as layout from "./layout.ts";
@@ -28,15 +31,15 @@ import { isGuardable, isMemory64, isShared, memoryOffset } from "./storage.ts";
 import { bankOf, I32, isWide } from "./types.ts";
 
 function hasExplicitBounds(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
+  return (load32(layout.H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0;
 }
 
 function masksMemories(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_MASK_MEMORIES) !== 0;
+  return (load32(layout.H_MODE) & MODE_MASK_MEMORIES) !== 0;
 }
 
 function isUnchecked(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_UNCHECKED) !== 0;
+  return (load32(layout.H_MODE) & MODE_UNCHECKED) !== 0;
 }
 
 /**

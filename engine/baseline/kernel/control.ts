@@ -5,7 +5,7 @@
 import { passResults } from "./calls.ts";
 import * as code from "./code.ts";
 import * as cond from "./conditions.ts";
-import { TRAP_UNREACHABLE } from "./constants.ts";
+import { MODE_MASK_TABLES, TRAP_UNREACHABLE } from "./constants.ts";
 import { dropFrame } from "./epilogue.ts";
 import { endTry, endTryTable, endWithDelegate } from "./exceptions.ts";
 import * as frames from "./frames.ts";
@@ -261,7 +261,7 @@ function emitBranchTable(): void {
   operands.loadLocals(operands.allPinned(0), operands.allPinned(1));
   machine.compareImmediate(0, selector, listCount);
   const isDefault = machine.jumpIf(cond.GE_U);
-  if ((load32(layout.H_MODE) & layout.MODE_MASK_TABLES) !== 0) machine.maskAddress(selector);
+  if ((load32(layout.H_MODE) & MODE_MASK_TABLES) !== 0) machine.maskAddress(selector);
   machine.jumpAmong(selector);
   const back = pos;
   seek(list);

@@ -25,6 +25,7 @@ import {
   FEATURE_ACQUIRE_RELEASE_ATOMICS,
   FEATURE_TYPED_FUNCTION_REFERENCES,
   MAX_LOCALS,
+  MODE_INTERRUPTIBLE,
   OVERFLOW_ENTRY,
 } from "./constants.ts";
 import * as cond from "./conditions.ts";
@@ -374,7 +375,7 @@ function isCall(kind: i32): boolean {
 }
 
 function isInterruptible(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_INTERRUPTIBLE) !== 0;
+  return (load32(layout.H_MODE) & MODE_INTERRUPTIBLE) !== 0;
 }
 
 /** Emits a poll, at which the host can interrupt the code. */

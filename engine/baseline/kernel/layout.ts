@@ -122,20 +122,6 @@ export const JOURNAL_CODE_END: i32 = 8;
 export const JOURNAL_CALLS_END: i32 = 12;
 export const JOURNAL_TRAPS_END: i32 = 16;
 
-/** Bits of H_MODE. */
-export const MODE_EXPLICIT_BOUNDS: i32 = 1;
-export const MODE_STACK_FENCE: i32 = 2;
-export const MODE_INTERRUPTIBLE: i32 = 4;
-export const MODE_FUEL: i32 = 8;
-export const MODE_DETERMINISTIC: i32 = 16;
-/** Memory 0 is the whole address space, and no access to it is checked: intrinsic modules. */
-export const MODE_UNCHECKED: i32 = 32;
-/** NaNs are those that the processor makes; else deterministic code makes them canonical. */
-export const MODE_OWN_NANS: i32 = 64;
-/** Indices of tables and checked addresses of memories are masked against misprediction of their checks. */
-export const MODE_MASK_TABLES: i32 = 128;
-export const MODE_MASK_MEMORIES: i32 = 256;
-
 /** Bits of H_CPU. */
 export const CPU_LZCNT: i32 = 1;
 export const CPU_BMI1: i32 = 2;

@@ -26,6 +26,9 @@ import {
   CONTEXT_TAIL_RETURN,
   CONTEXT_THREAD,
   MEMORY_LENGTH_FIELD,
+  MODE_EXPLICIT_BOUNDS,
+  MODE_FUEL,
+  MODE_STACK_FENCE,
   RECORD_CODE,
   RECORD_CONTEXT,
   RELOC_FUNCTION,
@@ -59,7 +62,7 @@ import {
   ZERO,
 } from "./encoding_arm64.ts";
 import * as a64 from "./instructions_arm64.ts";
-import { H_MODE, MODE_EXPLICIT_BOUNDS, MODE_FUEL, MODE_STACK_FENCE } from "./layout.ts";
+import { H_MODE } from "./layout.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
 import { end, pos } from "./reader.ts";

@@ -20,6 +20,9 @@ import {
   CONTEXT_TAIL_RETURN,
   CONTEXT_THREAD,
   MEMORY_LENGTH_FIELD,
+  MODE_EXPLICIT_BOUNDS,
+  MODE_FUEL,
+  MODE_STACK_FENCE,
   RECORD_CODE,
   RECORD_CONTEXT,
   RELOC_FUNCTION,
@@ -69,18 +72,7 @@ import {
   vexShift,
 } from "./encoding_x64.ts";
 import * as x64 from "./instructions_x64.ts";
-import {
-  CPU_BMI1,
-  CPU_BMI2,
-  CPU_LZCNT,
-  CPU_POPCNT,
-  H_CONSTANTS,
-  H_CPU,
-  H_MODE,
-  MODE_EXPLICIT_BOUNDS,
-  MODE_FUEL,
-  MODE_STACK_FENCE,
-} from "./layout.ts";
+import { CPU_BMI1, CPU_BMI2, CPU_LZCNT, CPU_POPCNT, H_CONSTANTS, H_CPU, H_MODE } from "./layout.ts";
 import { type i32, load32, trailingZeros } from "./memory.ts";
 import * as op from "./operations.ts";
 import { queueTrap } from "./fragments.ts";

@@ -11,6 +11,9 @@ import {
   DEPTH_ACTIVATION_UNITS,
   DEPTH_LOCAL_UNITS,
   FUEL_LENGTH_BITS,
+  MODE_DETERMINISTIC,
+  MODE_FUEL,
+  MODE_OWN_NANS,
   THREAD_DEPTH_LEFT,
   TRAP_STACK_EXHAUSTED,
 } from "./constants.ts";
@@ -47,16 +50,16 @@ export function beginMetering(func: i32): void {
 }
 
 export function isMetered(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_FUEL) !== 0;
+  return (load32(layout.H_MODE) & MODE_FUEL) !== 0;
 }
 
 function isDeterministic(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_DETERMINISTIC) !== 0;
+  return (load32(layout.H_MODE) & MODE_DETERMINISTIC) !== 0;
 }
 
 /** Whether every NaN that an instruction makes is canonical. */
 export function hasCanonicalNans(): boolean {
-  return (load32(layout.H_MODE) & (layout.MODE_DETERMINISTIC | layout.MODE_OWN_NANS)) === layout.MODE_DETERMINISTIC;
+  return (load32(layout.H_MODE) & (MODE_DETERMINISTIC | MODE_OWN_NANS)) === MODE_DETERMINISTIC;
 }
 
 /** Adds `units` to the price of the open region; emits its charge if there is none yet. */

@@ -3,7 +3,13 @@
  * body, with call and trap sites.
  */
 import { callSite, trapSite } from "./code.ts";
-import { MEMORY_LENGTH_FIELD, TRAP_MEMORY_OUT_OF_BOUNDS, TRAP_OUT_OF_FUEL } from "./constants.ts";
+import {
+  MEMORY_LENGTH_FIELD,
+  MODE_EXPLICIT_BOUNDS,
+  MODE_MASK_MEMORIES,
+  TRAP_MEMORY_OUT_OF_BOUNDS,
+  TRAP_OUT_OF_FUEL,
+} from "./constants.ts";
 import {
   FRAGMENT_ALLOCATION,
   FRAGMENT_BOUNDS,
@@ -91,8 +97,8 @@ function emitAllocation(object: i32, bytes: i32, position: i32): void {
 function emitBounds(memory: i32, back: i32, position: i32): void {
   const row = load32(layout.H_MEMORIES) + memory * layout.MEMORY_ROW;
   const length = load32(row + layout.MEMORY_OFFSET) + MEMORY_LENGTH_FIELD;
-  const isPinned = memory === 0 && (load32(layout.H_MODE) & layout.MODE_EXPLICIT_BOUNDS) !== 0;
-  const inside = (load32(layout.H_MODE) & layout.MODE_MASK_MEMORIES) !== 0 ? cond.LT_U : cond.LE_U;
+  const isPinned = memory === 0 && (load32(layout.H_MODE) & MODE_EXPLICIT_BOUNDS) !== 0;
+  const inside = (load32(layout.H_MODE) & MODE_MASK_MEMORIES) !== 0 ? cond.LT_U : cond.LE_U;
   const branch = machine.refreshLength(length, load32(row + layout.MEMORY_SHARED_LENGTH), isPinned, inside);
   machine.patchBranch(branch, back);
   machine.callTrap(TRAP_MEMORY_OUT_OF_BOUNDS);

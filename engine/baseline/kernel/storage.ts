@@ -17,6 +17,7 @@ import {
   BUILTIN_TABLE_INIT,
   MEMORY_BASE_FIELD,
   MEMORY_LENGTH_FIELD,
+  MODE_MASK_TABLES,
   RECORD_SIZE,
   TABLE_BASE_FIELD,
   TABLE_LENGTH_FIELD,
@@ -206,7 +207,7 @@ function loadTableBase(table: i32, register: i32): void {
 }
 
 function masksTables(): boolean {
-  return (load32(layout.H_MODE) & layout.MODE_MASK_TABLES) !== 0;
+  return (load32(layout.H_MODE) & MODE_MASK_TABLES) !== 0;
 }
 
 /** d = the element of the table whose index, in `index`, is checked: traps with `trap`. */

@@ -9,12 +9,13 @@ import { rb, rip, rmx, rr, rrByte } from "./encoding_x64.ts";
 import * as x64 from "./instructions_x64.ts";
 import { constant, move, withShared } from "./machine_x64.ts";
 import { accessBase, accessIndex, accessOffset } from "./machine_x64.ts";
-import { H_MODE, MODE_OWN_NANS } from "./layout.ts";
+import { H_MODE } from "./layout.ts";
 import { type i32, load32 } from "./memory.ts";
 import * as op from "./operations.ts";
 import {
   CANONICAL_F32,
   CANONICAL_F64_HIGH,
+  MODE_OWN_NANS,
   SHARED_ABS32,
   SHARED_ABS64,
   SHARED_SIGN32,
