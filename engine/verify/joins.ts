@@ -471,7 +471,7 @@ export class SavedFacts {
       if (!isSame && !this.#noteReferent(k, l, facts)) return this.#loseReferent(k, l);
       return this.#joinHeap(k, l, facts.testedHeap[l], facts.orNull[l]) || !isSame;
     }
-    if (isTest && isOne(facts, l)) {
+    if (isTest && isOneOrBit(facts, l)) {
       const place = namedPlace(own, own.subject[l], Math.min(this.count[k], facts.count));
       if (place >= 0 && isNullAt(facts, place)) return this.#joinHeap(k, l, own.testedHeap[l], 1);
     }
@@ -511,7 +511,7 @@ export class SavedFacts {
    */
   #joinNullTest(k: number, l: number, facts: Facts): boolean {
     const own = this.#facts;
-    if (isOne(own, l) && facts.kind[l] === VALUE.TYPE_TEST) return this.#joinNullBefore(k, l, facts);
+    if (isOneOrBit(own, l) && facts.kind[l] === VALUE.TYPE_TEST) return this.#joinNullBefore(k, l, facts);
     const isOwn = isOne(own, l) && isZero(facts, l);
     if (!isOwn && !(isZero(own, l) && isOne(facts, l))) return false;
     const nulls = isOwn ? own : facts, others = isOwn ? facts : own;
@@ -524,7 +524,7 @@ export class SavedFacts {
     return false;
   }
 
-  /** This path has 1, the other the test of a reference that is null here. */
+  /** This path has 1, or 0 or 1, the other the test of a reference that is null here, whatever the outcome is. */
   #joinNullBefore(k: number, l: number, facts: Facts): boolean {
     const place = namedPlace(facts, facts.subject[l], Math.min(this.count[k], facts.count));
     return place >= 0 && isNullAt(this.#facts, place) && this.#makeTest(k, l, place, facts.testedHeap[l], 1);
@@ -786,6 +786,11 @@ function isZero(facts: Facts, l: number): boolean {
 /** Whether the value of location `l` is 0 or 1. */
 function isBit(facts: Facts, l: number): boolean {
   return facts.kind[l] === VALUE.TYPE_TEST || (facts.isNumber(l) && facts.low[l] >= 0 && facts.high[l] <= 1);
+}
+
+/** Whether location `l` has the number 1, or one that is 0 or 1. */
+function isOneOrBit(facts: Facts, l: number): boolean {
+  return facts.isNumber(l) && facts.low[l] >= 0 && facts.high[l] === 1;
 }
 
 function isOne(facts: Facts, l: number): boolean {

@@ -212,6 +212,8 @@ for (
     [13820, "takes the outcome of a test for null for that of a value which is null or an integer"],
     [670, "tests an integer for its tag, in a branch that is never taken"],
     [531, "follows a reference that is null or an integer, after the test that it is no integer"],
+    [16372, "joins outcomes of a test for null that cannot be 0 with those of a later test"],
+    [17561, "joins a reference that is null in the first iteration with an integer in the next ones"],
   ] as const
 ) {
   Deno.test(`code is proven that ${code}`, () => {

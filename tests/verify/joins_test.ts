@@ -2,7 +2,7 @@
  * Facts of the verifier where two paths meet: the outcome of a test for null, which is 1 on the path where the
  * reference is null, and on the other path the outcome of the next test; the type of an object that nothing refers to.
  */
-import { equal, ok } from "node:assert/strict";
+import { deepEqual, equal, ok } from "node:assert/strict";
 import { Facts, MAX32 } from "../../engine/verify/facts.ts";
 import { SavedFacts } from "../../engine/verify/joins.ts";
 import { VALUE } from "../../engine/verify/value_kinds.ts";
@@ -18,24 +18,42 @@ function pathOf(heap: number, set: (facts: Facts) => void): Facts {
   return facts;
 }
 
-/** The kind of the outcome behind both paths; on the first, it is 1, and the reference of type `heap`. */
-function kindBehind(heap: number): number {
-  const saved = new SavedFacts();
-  saved.reset(1);
-  saved.save(BLOCK, pathOf(heap, (facts) => facts.number(OUTCOME, 1, 1, NAMES - 2)), NAMES, false);
-  const tested = pathOf(HEAP.any, (facts) => {
+/** A path on which the outcome is from `low` to 1, and the reference of type `heap`. */
+function withNumber(heap: number, low: number): Facts {
+  return pathOf(heap, (facts) => facts.number(OUTCOME, low, 1, NAMES - 2));
+}
+
+/** A path on which the outcome is that of a test of the reference. */
+function withTest(): Facts {
+  return pathOf(HEAP.any, (facts) => {
     facts.set(OUTCOME, VALUE.TYPE_TEST, NAMES - 1, HEAP.struct, HEAP.struct, NAMES - 3);
   });
-  saved.join(BLOCK, tested, false);
+}
+
+/** The kind of the outcome behind both paths, and whether it passes null. */
+function outcomeBehind(first: Facts, second: Facts): [kind: number, orNull: number] {
+  const saved = new SavedFacts();
+  saved.reset(1);
+  saved.save(BLOCK, first, NAMES, false);
+  saved.join(BLOCK, second, false);
   const facts = new Facts();
   saved.load(BLOCK, facts);
-  return facts.kind[OUTCOME];
+  return [facts.kind[OUTCOME], facts.orNull[OUTCOME]];
 }
 
 Deno.test("a test for null is joined with the next test of the reference", () => {
-  equal(kindBehind(HEAP.none), VALUE.TYPE_TEST);
+  deepEqual(outcomeBehind(withNumber(HEAP.none, 1), withTest()), [VALUE.TYPE_TEST, 1]);
+  deepEqual(outcomeBehind(withTest(), withNumber(HEAP.none, 1)), [VALUE.TYPE_TEST, 1]);
   // Here the outcome 1 says nothing of the reference.
-  equal(kindBehind(HEAP.any), VALUE.NUMBER);
+  equal(outcomeBehind(withNumber(HEAP.any, 1), withTest())[0], VALUE.NUMBER);
+});
+
+Deno.test("an outcome that may be 0 where the reference is null is joined with a test of it", () => {
+  deepEqual(outcomeBehind(withNumber(HEAP.none, 0), withTest()), [VALUE.TYPE_TEST, 1]);
+  deepEqual(outcomeBehind(withTest(), withNumber(HEAP.none, 0)), [VALUE.TYPE_TEST, 1]);
+  for (const [first, second] of [[withNumber(HEAP.any, 0), withTest()], [withTest(), withNumber(HEAP.any, 0)]]) {
+    equal(outcomeBehind(first, second)[0], VALUE.NUMBER);
+  }
 });
 
 Deno.test("the outcome of a test that is joined with a number of 32 bits has 32 bits", () => {
