@@ -6,11 +6,19 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { BINARYEN_FEATURES, BinaryenModules } from "../../tests/fuzz/binaryen_modules.ts";
 import { COMPILED_FEATURES, type ModuleSource, type Source, SOURCES } from "../../tests/fuzz/compare.ts";
-import { forcedInTurn, GENERATED_FEATURES } from "../../tests/fuzz/generate_module.ts";
+import {
+  forcedInTurn,
+  GENERATED_FEATURES,
+  GENERATED_PROPOSALS,
+  proposalsOf,
+} from "../../tests/fuzz/generate_module.ts";
 import { SCENARIO_NAMES, type ScenarioName } from "../../tests/fuzz/scenarios.ts";
 import { SmithModules } from "../../tests/fuzz/smith_modules.ts";
 import { type Tiering, TIERINGS } from "../../engine/api/settings.ts";
 import { oneOf, readTaskLine, wrongUsage } from "../task_options.ts";
+
+const FEATURE_HELP = "features that every module uses (own generator; binaryen's may), and proposals: " +
+  `${GENERATED_PROPOSALS.join(", ")} (own generator; V8 runs the same program without them)`;
 
 const task = {
   name: "task fuzz",
@@ -24,7 +32,7 @@ const task = {
       help: "module generator: own, binaryen or smith; the first two alternate by default",
     },
     scenario: { value: "A,B…", help: `scenarios in turn, or all: ${SCENARIO_NAMES.join(", ")}`, default: "" },
-    feature: { value: "A,B…", help: "features that every module uses (own generator; binaryen's may)", default: "" },
+    feature: { value: "A,B…", help: FEATURE_HELP, default: "" },
     only: { value: "A,B…", help: "features that modules may use; all by default" },
     tier: {
       value: "NAME",
@@ -76,7 +84,7 @@ export function readOptions(): Options {
   return {
     ...values,
     features: values.only === undefined ? COMPILED_FEATURES : featuresOf("--only", values.only),
-    forced: featuresOf("--feature", values.feature),
+    forced: forcedFeatures(values.feature, values.shrink),
     scenarios: scenariosOf(values.scenario),
     files: values.files === "" ? [] : values.files.split(","),
     hours: values.hours === undefined ? undefined : hoursOf(values.hours),
@@ -89,8 +97,17 @@ function hoursOf(text: string): number {
   wrongUsage(task, `--hours takes a positive number, not '${text}'`);
 }
 
-function featuresOf(option: string, text: string): string[] {
-  const known = [...new Set([...GENERATED_FEATURES, ...BINARYEN_FEATURES])];
+/** The features of --feature. */
+function forcedFeatures(text: string, shrink: boolean): string[] {
+  const forced = featuresOf("--feature", text, GENERATED_PROPOSALS);
+  if (shrink && proposalsOf(forced).length > 0) {
+    wrongUsage(task, "--shrink does not reduce modules with proposals, since V8 runs another form of them");
+  }
+  return forced;
+}
+
+function featuresOf(option: string, text: string, more: readonly string[] = []): string[] {
+  const known = [...new Set([...GENERATED_FEATURES, ...BINARYEN_FEATURES, ...more])];
   return text === "" ? [] : text.split(",").map((name) => oneOf(task, option, name, known));
 }
 
@@ -106,7 +123,7 @@ export function scenarioOf(seed: number, { scenarios }: Options): ScenarioName |
 
 /** The generator of the modules of a seed. */
 export function sourceOf(seed: number, options: Options): Source {
-  if (options.scenarios.length > 0) return "own";
+  if (options.scenarios.length > 0 || proposalsOf(options.forced).length > 0) return "own";
   return options.source ?? (seed % 2 === 0 ? "own" : "binaryen");
 }
 

@@ -5,8 +5,11 @@
  */
 import { existsSync, readFileSync, renameSync, writeFileSync } from "node:fs";
 import process from "node:process";
+import { GENERATED_FEATURES, GENERATED_PROPOSALS } from "../../tests/fuzz/generate_module.ts";
 import { prepareRandom, verifyRandom } from "../../tests/verify/random_code.ts";
-import { progress, readTaskLine, wrongUsage } from "../task_options.ts";
+import { oneOf, progress, readTaskLine, wrongUsage } from "../task_options.ts";
+
+const FORCED = [...GENERATED_FEATURES, ...GENERATED_PROPOSALS];
 
 const task = {
   name: "task verify:random",
@@ -14,6 +17,11 @@ const task = {
   options: {
     count: { value: "N", least: 1, help: "number of seeds", default: "1000" },
     seed: { value: "S", least: 1, help: "first seed", default: "1" },
+    feature: {
+      value: "A,B…",
+      help: `features and proposals that every module uses: ${FORCED.join(", ")}`,
+      default: "",
+    },
     quarter: { help: "verify each module in one tier on one architecture, in turn" },
     state: { value: "FILE", help: "save the totals in this file, and resume an earlier run" },
   },
@@ -23,7 +31,8 @@ const BATCH = 50;
 /** Most findings that the state keeps. */
 const KEPT = 1000;
 
-const { values: { count, seed, quarter, state: file } } = readTaskLine(task);
+const { values: { count, seed, feature, quarter, state: file } } = readTaskLine(task);
+const forced = feature === "" ? [] : feature.split(",").map((name) => oneOf(task, "--feature", name, FORCED));
 
 /** Totals of the seeds from `seed` to `next` − 1. */
 interface State {
@@ -52,7 +61,7 @@ function writeState(state: State): void {
 }
 
 function verifyNext(state: State): void {
-  const { modules, functions, bytes, unprovenAtFirst, unproven } = verifyRandom(state.next++, quarter);
+  const { modules, functions, bytes, unprovenAtFirst, unproven } = verifyRandom(state.next++, quarter, forced);
   state.modules += modules;
   state.functions += functions;
   state.bytes += bytes;

@@ -6,10 +6,10 @@
 import type { Tiering } from "../../engine/api/settings.ts";
 import type { EngineOptions } from "../../engine/api/engine.ts";
 import { UnsupportedError } from "../../engine/base/errors.ts";
-import { FEATURE_ROWS } from "../../engine/settings/features.ts";
+import { FEATURE_ROWS, type FeatureName } from "../../engine/settings/features.ts";
 import { OPTIMIZATION_ROWS, type OptimizationName } from "../../engine/settings/optimizations.ts";
 import { MARKED } from "./generate/plan.ts";
-import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
+import { GENERATED_FEATURES, generateModules, proposalsOf } from "./generate_module.ts";
 import { Random } from "./random.ts";
 import { UnknownInterface } from "./read_interface.ts";
 import { runScenario, type Trace } from "./scenario.ts";
@@ -72,20 +72,26 @@ export function modulesOf(
 }
 
 /**
- * The two configurations in which a seed runs: one with the default optimizations, in one of the tiers by turns, and
- * one drawn at random, of `tier`. Neither starts a thread unless `tier` is "auto": its code would come too late for a
- * case of some milliseconds.
+ * The two configurations in which a seed runs, both with `proposals`: one with the default optimizations, in one of the
+ * tiers by turns, and one drawn at random, of `tier`. Neither starts a thread unless `tier` is "auto": its code would
+ * come too late for a case of some milliseconds.
  */
-export function configurations(seed: number, tier: Tiering = "optimizing"): EngineOptions[] {
+export function configurations(
+  seed: number,
+  tier: Tiering = "optimizing",
+  proposals: readonly FeatureName[] = [],
+): EngineOptions[] {
   const random = new Random(seed ^ 0x1b873593);
   const keys = OPTIMIZATION_ROWS.map((row) => row.name);
   const optimizations: Partial<Record<OptimizationName, boolean>> = {};
   const style = random.below(3);
   const first = (seed & 2) === 0 ? "baseline" : "optimizing";
   if (style > 0) { for (const key of keys) optimizations[key] = style === 1 ? false : random.chance(50); }
+  const features = Object.fromEntries(proposals.map((name) => [name, true]));
   return [
-    { verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit", tier: first },
+    { features, verify: random.chance(8), bounds: random.chance(80) ? "guard" : "explicit", tier: first },
     {
+      features,
       optimizations,
       verify: random.chance(8),
       bounds: random.chance(70) ? "explicit" : "guard",
@@ -104,7 +110,7 @@ function tierOptions(tier: Tiering, seed: number): EngineOptions {
   return (seed & 4) === 0 ? { tier, ...more, tierUpCalls: seed % 4 } : { tier, ...more, tierUpIterations: seed % 4 };
 }
 
-/** Runs one case. */
+/** Runs one case; V8 gets the standard form of modules for which proposals are forced. */
 export function runCase(
   seed: number,
   source: Source,
@@ -114,7 +120,12 @@ export function runCase(
   tier: Tiering = "optimizing",
 ): CaseResult {
   const modules = modulesOf(seed, source, features, generator, undefined, forced);
-  const options = configurations(seed, tier);
+  const proposals = proposalsOf(forced);
+  const options = configurations(seed, tier, proposals);
+  if (proposals.length > 0) {
+    const standard = generateModules(seed, features, forced, true);
+    return compareModules(modules, seed, options, (option) => waft("waft", option), standard);
+  }
   const result = compareModules(modules, seed, options);
   if (result.differences.length > 0 && source !== "own" && seed % 2 === 0) {
     const again = compareModules(modulesOf(seed, source, features, generator, false), seed, options);
@@ -137,16 +148,18 @@ export const UNCOMPARED: Omit<CaseResult, "modules"> = {
   reached: 0,
 };
 
-/** Compares the scenario of `seed` over `modules`. */
+/** Compares the scenario of `seed` over `modules`, which V8 gets in their form `standard`, in which offsets differ. */
 export function compareModules(
   modules: readonly Uint8Array<ArrayBuffer>[],
   seed: number,
   options: readonly EngineOptions[] = configurations(seed),
   subjectOf: (option: EngineOptions) => Subject = (option) => waft("waft", option),
+  standard: readonly Uint8Array<ArrayBuffer>[] = modules,
 ): CaseResult {
+  const comparable = standard === modules ? (trace: Trace) => trace : withoutPlaces;
   let expected: Trace;
   try {
-    expected = runScenario(modules, seed, V8);
+    expected = comparable(runScenario(standard, seed, V8));
   } catch (error) {
     if (!(error instanceof UnknownInterface || error instanceof WebAssembly.CompileError)) throw error;
     return { modules, ...UNCOMPARED, unsupported: true };
@@ -170,7 +183,7 @@ export function compareModules(
       continue;
     }
     traces.push({ option, trace: actual });
-    const text = firstDifference(expected, actual);
+    const text = firstDifference(expected, comparable(actual));
     if (text === undefined) continue;
     if (expected.exhausted !== actual.exhausted) depthOnly = true;
     else if (firstDifference(withoutPlaces(expected), withoutPlaces(actual)) === undefined) placeOnly = true;

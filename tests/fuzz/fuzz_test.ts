@@ -9,9 +9,9 @@ import { OPTIMIZATION_ROWS } from "../../engine/settings/optimizations.ts";
 import { TIERINGS } from "../../engine/api/settings.ts";
 import { runScript } from "../../engine/script/run_script.ts";
 import { BinaryenModules } from "./binaryen_modules.ts";
-import { COMPILED_FEATURES, runCase } from "./compare.ts";
+import { compareModules, COMPILED_FEATURES, configurations, runCase } from "./compare.ts";
 import { readCorpus, replayEntry } from "./corpus.ts";
-import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
+import { GENERATED_FEATURES, GENERATED_PROPOSALS, generateModules } from "./generate_module.ts";
 import { MARKED } from "./generate/plan.ts";
 import { Random } from "./random.ts";
 import { runScenario } from "./scenario.ts";
@@ -26,6 +26,7 @@ const MVP_CASES = 20;
 const SMITH_CASES = 30;
 const SCENARIO_CASES = 20;
 const FORCED_CASES = 10;
+const CHANGED_CASES = 30;
 /** Why wasm-smith is missing here, if it is. */
 const SMITH_PROBLEM = installSmith();
 
@@ -55,6 +56,40 @@ Deno.test("a requested feature is executed, and the result names it", () => {
     }
     assert(executed > FORCED_CASES * 0.5, `${name} was executed in ${executed} of ${FORCED_CASES} cases`);
   }
+});
+
+for (const name of GENERATED_PROPOSALS) {
+  Deno.test(`modules with ${name} behave the same as their standard form on V8`, () => {
+    let executed = 0;
+    for (let seed = 0; seed < FORCED_CASES; seed++) {
+      const tier = TIERINGS[seed % TIERINGS.length];
+      const result = runCase(seed, "own", COMPILED_FEATURES, undefined, [name], tier);
+      assert.deepEqual(result.differences, [], `seed ${seed}`);
+      assert(!result.unsupported, `seed ${seed} is unsupported`);
+      const plain = generateModules(seed, COMPILED_FEATURES, [name], true);
+      assert(plain.every((bytes) => WebAssembly.validate(bytes)), `seed ${seed} has no standard form`);
+      assert.notDeepEqual(result.modules, plain);
+      if (result.executed.includes(name)) executed++;
+    }
+    assert(executed > FORCED_CASES * 0.5, `executed in ${executed} of ${FORCED_CASES} cases`);
+  });
+}
+
+Deno.test("the comparison with the standard form detects differences in place of sums", () => {
+  const forced = ["wide-arithmetic"];
+  let noticed = 0;
+  for (let seed = 0; seed < CHANGED_CASES; seed++) {
+    const parts = generateModules(seed, COMPILED_FEATURES, forced).map((bytes) => split(bytes));
+    for (const instruction of parts.flatMap(({ bodies }) => bodies.flatMap(({ code }) => code))) {
+      if (instruction[0] === 0xfc && instruction[1] === 0x13) instruction[1] = 0x14; // i64.add128, i64.sub128
+    }
+    const plain = generateModules(seed, COMPILED_FEATURES, forced, true);
+    const changed = parts.map((module) => join(module));
+    const subject = (options: EngineOptions) => waft("waft", options);
+    const { differences } = compareModules(changed, seed, configurations(seed), subject, plain);
+    if (differences.length > 0) noticed++;
+  }
+  assert(noticed >= CHANGED_CASES / 10, `only ${noticed} changes were observable`);
 });
 
 Deno.test("every generated module is valid", () => {

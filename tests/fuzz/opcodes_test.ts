@@ -5,7 +5,7 @@
 import assert from "node:assert/strict";
 import { NewEngine } from "../../engine/mod.ts";
 import { OPCODES } from "../../engine/wasm/opcodes.ts";
-import { GENERATED_FEATURES, generateModules } from "./generate_module.ts";
+import { GENERATED_FEATURES, GENERATED_PROPOSALS, generateModules } from "./generate_module.ts";
 import { opcodesOf } from "./opcodes.ts";
 
 /** Seeds per forced feature; each opcode occurs in many of them. */
@@ -13,18 +13,16 @@ const SEEDS = 60;
 
 /** Opcodes that are not generated, by feature or mnemonic. */
 const NOT_GENERATED: Readonly<Record<string, string>> = {
-  "acquire-release-atomics": "V8 lacks it; tests/features/acquire_release_test.ts compares with the threads proposal",
   "custom-descriptors": "V8 lacks the current encoding; tests/features/custom_descriptors_test.ts has a model",
   "stack-switching": "tests/features/stack_switching_random_test.ts has a generator of its own",
-  "wide-arithmetic": "V8 lacks it; tests/features/wide_arithmetic_test.ts compares with bigints",
 };
 
-const engine = NewEngine();
+const engine = NewEngine({ features: Object.fromEntries(GENERATED_PROPOSALS.map((name) => [name, true])) });
 
 /** The number of generated modules that have each opcode. */
 function countOpcodes(): Map<string, number> {
   const counts = new Map<string, number>();
-  for (const feature of GENERATED_FEATURES) {
+  for (const feature of [...GENERATED_FEATURES, ...GENERATED_PROPOSALS]) {
     for (let seed = 0; seed < SEEDS; seed++) {
       const found = new Set(
         generateModules(seed, GENERATED_FEATURES, [feature]).flatMap((bytes) => [...opcodesOf(engine.parse(bytes))]),

@@ -31,6 +31,10 @@ export interface ModuleInterface {
 
 const KINDS = ["func", "table", "memory", "global", "tag"] as const;
 
+/** What follows the empty name of an import that is a group (compact import section). */
+const GROUP = 0x7f;
+const GROUP_OF_TYPE = 0x7e;
+
 const decoder = new TextDecoder();
 const known = new WeakMap<Uint8Array, ModuleInterface>();
 
@@ -147,6 +151,7 @@ class InterfaceReader {
     const flags = this.#u32();
     const min = this.#u32();
     const max = (flags & 1) !== 0 ? this.#u32() : undefined;
+    if ((flags & 8) !== 0) this.#u32(); // size of pages
     return { min, max, shared: (flags & 2) !== 0, is64: (flags & 4) !== 0 };
   }
 
@@ -190,7 +195,19 @@ class InterfaceReader {
   // ---- entries ------------------------------------------------------------------------------------------------------
 
   #import(): void {
-    const entry = { module: this.#text(), name: this.#text(), type: this.#importType() };
+    const module = this.#text();
+    const name = this.#text();
+    const isGroup = name === "" && (this.#bytes[this.#at] === GROUP || this.#bytes[this.#at] === GROUP_OF_TYPE);
+    if (!isGroup) return this.#addImport(module, name, this.#importType());
+    if (this.#byte() === GROUP) this.#each(() => this.#addImport(module, this.#text(), this.#importType()));
+    else {
+      const type = this.#importType();
+      this.#each(() => this.#addImport(module, this.#text(), type));
+    }
+  }
+
+  #addImport(module: string, name: string, type: ImportType): void {
+    const entry = { module, name, type };
     this.#imports.push(entry);
     if (entry.type.kind === "func") this.#importedFunctions = this.#functions.push(entry.type.signature);
     if (entry.type.kind === "tag") this.#tags.push(entry.type.signature);

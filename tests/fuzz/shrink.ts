@@ -159,6 +159,9 @@ function splitBodies(section: Uint8Array): Parts["bodies"] {
   return list;
 }
 
+/** The first instruction of wide arithmetic behind 0xfc; the last ones have no immediates. */
+const WIDE_ARITHMETIC = 0x13;
+
 /** Number of LEB immediates of the 0xfb instructions (a cast's flags count as one). */
 const GC_IMMEDIATES: readonly number[] = [
   ...[1, 1, 2, 2, 2, 2, 1, 1, 2, 2, 2, 1, 1, 1, 1, 0],
@@ -175,7 +178,7 @@ function instructionEnd(code: Uint8Array, at: number): number {
   if (op === 0xfc) {
     const sub = leb(code, at);
     at = sub.next;
-    if (sub.value < 8) return at;
+    if (sub.value < 8 || sub.value >= WIDE_ARITHMETIC) return at;
     return skip([8, 10, 12, 14].includes(sub.value) ? 2 : 1);
   }
   // A block type or value type: one byte or LEB, or a reference type of two parts.

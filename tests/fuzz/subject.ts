@@ -10,6 +10,7 @@ import {
   type EngineOptions,
   host,
   type Instance as WaftInstance,
+  type Memory,
   type Tag,
   WasmException,
 } from "../../engine/api/engine.ts";
@@ -165,7 +166,7 @@ export function waft(name: string, options: EngineOptions): Subject {
     name,
     instantiate: (bytes, imports) => (engine.compile(bytes).instantiate({}, imports) satisfies WaftInstance).exports,
     memory: (min, max) => host.memory(min, max, options.bounds),
-    growMemory: (memory, pages) => (memory as LiveMemory & { grow(pages: number): number }).grow(pages),
+    growMemory: (memory, pages) => growBy64K(memory as Memory, pages),
     table: (type, min, max) => host.table(type === "externref" ? "externref" : "funcref", min, max),
     global: (type, mutable, value) => host.global(type, mutable, value),
     tag: (parameters) => host.tag(...parameters),
@@ -188,6 +189,13 @@ export function waft(name: string, options: EngineOptions): Subject {
         ? error.frames.slice(0, MAX_FRAMES).map(({ offset, funcIndex }) => ({ offset, func: funcIndex }))
         : [],
   };
+}
+
+/** Grows a memory by units of 64 KiB, whatever its pages are; returns the old size in these units, or −1. */
+function growBy64K(memory: Memory, units: number): number {
+  const pages = 65536 / (memory.type.pageSize ?? 65536);
+  const old = memory.grow(units * pages);
+  return old < 0 ? old : old / pages;
 }
 
 /** Whether two trace entries are equivalent, V8's first. */

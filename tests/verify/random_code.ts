@@ -10,11 +10,11 @@ import type { CompileOptions } from "../../engine/compile/compile_options.ts";
 import { compileVerified } from "../../engine/compile/compile_proven.ts";
 import { NewEngine } from "../../engine/api/engine.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
-import { featureSet } from "../../engine/settings/features.ts";
+import { type FeatureName, featureSet } from "../../engine/settings/features.ts";
 import { CPU_FEATURES } from "../../engine/host/cpu.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
-import { generateModules } from "../fuzz/generate_module.ts";
+import { generateModules, proposalsOf } from "../fuzz/generate_module.ts";
 
 /** The verification of one seed's modules. */
 interface RandomResult {
@@ -36,9 +36,9 @@ export async function prepareRandom(): Promise<void> {
 }
 
 /** The configurations of a seed: every third seed polls, every fourth counts fuel, every fifth has the oldest CPU. */
-function configurationsOf(seed: number): CompileOptions[] {
+function configurationsOf(seed: number, proposals: readonly FeatureName[]): CompileOptions[] {
   const shared = {
-    features: featureSet(),
+    features: featureSet(Object.fromEntries(proposals.map((name) => [name, true]))),
     optimizations: optimizationSet(),
   };
   const control = { interruptible: seed % 3 === 0, fuel: seed % 4 === 0 };
@@ -56,16 +56,20 @@ function configurationsOf(seed: number): CompileOptions[] {
   });
 }
 
-/** Verifies the modules of `seed` in all configurations, or in a quarter of them that the seed selects. */
-export function verifyRandom(seed: number, isQuarter = false): RandomResult {
-  const modules = generateModules(seed, COMPILED_FEATURES);
-  const all = configurationsOf(seed), first = isQuarter ? Math.trunc(seed / 4) % 4 * 2 : 0;
+/**
+ * Verifies the modules of `seed`, which use the features `forced`, in all configurations, or in a quarter of them that
+ * the seed selects.
+ */
+export function verifyRandom(seed: number, isQuarter = false, forced: readonly string[] = []): RandomResult {
+  const modules = generateModules(seed, COMPILED_FEATURES, forced);
+  const all = configurationsOf(seed, proposalsOf(forced)), first = isQuarter ? Math.trunc(seed / 4) % 4 * 2 : 0;
   const configurations = all.slice(first, isQuarter ? first + 2 : all.length);
   const unproven: string[] = [];
   let functions = 0, bytes = 0, unprovenAtFirst = 0;
+  const engine = NewEngine({ features: configurations[0].features });
   for (const [k, module] of modules.entries()) {
     for (const options of configurations) {
-      const { first, last } = compileVerified(NewEngine().parse(module), options);
+      const { first, last } = compileVerified(engine.parse(module), options);
       const { functionStart } = last.code.tables;
       functions += functionStart.length;
       bytes += first.code.bytes.length;

@@ -25,6 +25,23 @@ const STORE = 0xfe17;
 const MODIFY = [0xfe1e, 0xfe25, 0xfe2c, 0xfe33, 0xfe3a, 0xfe41];
 const EXCHANGE = 0xfe48;
 
+/** The bytes of orderings: sequentially consistent, acquire-release of a load or store, and of both. */
+const ORDERINGS = [0, 1] as const;
+const MODIFY_ORDERINGS = [0, 0x11] as const;
+
+/** The ordering of an access, undefined if it has none; the standard form never has one. */
+function ordering(b: Body, orderings: readonly [number, number]): number | undefined {
+  if (!b.has("acquire-release-atomics")) return undefined;
+  const drawn = b.random.pick([undefined, ...orderings, orderings[1]]);
+  return b.plan.standard ? undefined : drawn;
+}
+
+/** Marks an atomic access; called after the instruction. */
+function markAtomic(b: Body): void {
+  b.mark("threads");
+  if (b.has("acquire-release-atomics")) b.mark("acquire-release-atomics");
+}
+
 /** An address, usually aligned; returns its offset immediate. */
 function place(b: Body, depth: number, align: number, memory: number): number {
   const type = b.addressType(memory);
@@ -54,15 +71,17 @@ export function atomicValue(b: Body, type: "i32" | "i64", depth: number): void {
     b.expression(type, depth - 1);
     code = EXCHANGE;
   }
-  b.access(code + width.i, width.align, offset, memory, true);
-  b.mark("threads");
+  const order = ordering(b, kind === "load" ? ORDERINGS : MODIFY_ORDERINGS);
+  b.access(code + width.i, width.align, offset, memory, true, order);
+  markAtomic(b);
 }
 
 export function atomicStatement(b: Body, depth: number): void {
   const random = b.random;
   if (random.chance(8)) {
-    b.opcode(OP.fence).out.byte(0);
-    return b.mark("threads");
+    if (b.has("acquire-release-atomics") && random.chance(50) && !b.plan.standard) b.opcode(OP.pause);
+    b.opcode(OP.fence).out.byte(ordering(b, ORDERINGS) ?? 0);
+    return markAtomic(b);
   }
   if (random.chance(55)) {
     const type = random.pick(["i32", "i64"] as const);
@@ -75,8 +94,8 @@ export function atomicStatement(b: Body, depth: number): void {
   const offset = place(b, depth, align, memory);
   b.expression(type, depth - 1);
   b.impure++;
-  b.access(STORE + i, align, offset, memory, true);
-  b.mark("threads");
+  b.access(STORE + i, align, offset, memory, true, ordering(b, ORDERINGS));
+  markAtomic(b);
 }
 
 function waitOrNotify(b: Body, depth: number): void {

@@ -12,6 +12,9 @@ import { heapOf, isNullable, isReference, matches, type TypeName, writeHeap, wri
 import { OP } from "./opcodes.ts";
 import { MARKED, type ModulePlan, type PlannedFunction, type PlannedMemory } from "./plan.ts";
 
+/** Flag of a memory argument with an ordering. */
+const HAS_ORDERING = 0x10;
+
 interface Label {
   /** The types of a branch's operands; undefined if branching there is not allowed. */
   readonly types: readonly TypeName[] | undefined;
@@ -241,12 +244,21 @@ export class Body {
     return found.length === 0 ? undefined : this.random.pick(found);
   }
 
-  /** Writes the opcode and immediates of a load or store. */
-  access(code: number, align: number, offset: number | bigint, memory: number, exact = false): void {
+  /** Writes the opcode and immediates of a load or store; `ordering`: the byte of an atomic access that has one. */
+  access(
+    code: number,
+    align: number,
+    offset: number | bigint,
+    memory: number,
+    exact = false,
+    ordering?: number,
+  ): void {
     this.opcode(code);
-    const log = exact || this.random.chance(85) ? align : this.random.below(align + 1);
+    let log = exact || this.random.chance(85) ? align : this.random.below(align + 1);
+    if (ordering !== undefined) log |= HAS_ORDERING;
     if (memory > 0 || (this.has("multi-memory") && this.random.chance(5))) this.out.u32(log | 0x40).u32(memory);
     else this.out.u32(log);
+    if (ordering !== undefined) this.out.byte(ordering);
     this.out.u64(offset);
     this.markMemory(memory);
   }
@@ -255,6 +267,7 @@ export class Body {
   markMemory(memory: number): void {
     if (this.plan.memories[memory].is64) this.mark("memory64");
     if (memory > 0) this.mark("multi-memory");
+    if (this.plan.memories[memory].bytePages) this.mark("custom-page-sizes");
   }
 
   // ---- labels -------------------------------------------------------------------------------------------------------

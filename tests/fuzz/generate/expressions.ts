@@ -18,6 +18,7 @@ import { readField } from "./structures.ts";
 import { sizeOrGrowth, tableSizeOrGrowth } from "./tables.ts";
 import { vector, vectorTest } from "./vectors.ts";
 import { leaf } from "./values.ts";
+import { wideValue } from "./wide.ts";
 
 /** A condition: an i32, often a comparison. */
 export function condition(b: Body, depth: number): void {
@@ -78,6 +79,10 @@ const EXPRESSIONS: readonly ExpressionRow[] = [
   {
     weight: (b, type) => b.has("threads") && hasMemory(b) && (type === "i32" || type === "i64") ? 8 : 0,
     write: always((b, type, depth) => atomicValue(b, type as "i32" | "i64", depth)),
+  },
+  {
+    weight: (b, type) => b.has("wide-arithmetic") && type === "i64" ? 20 : 0,
+    write: always((b, _, depth) => wideValue(b, depth)),
   },
 ];
 

@@ -10,9 +10,10 @@ import { exceptionStatement } from "./exceptions.ts";
 import { store } from "./memories.ts";
 import { OP } from "./opcodes.ts";
 import { nullBranch } from "./references.ts";
-import { tableSizeOrGrowth } from "./tables.ts";
+import { sizeOrGrowth, tableSizeOrGrowth } from "./tables.ts";
 import { vector } from "./vectors.ts";
 import { consume } from "./values.ts";
+import { wideStatement } from "./wide.ts";
 
 /** Writes the statement; it leaves the stack unchanged. */
 export function forceFeature(b: Body, feature: string): void {
@@ -50,5 +51,17 @@ export function forceFeature(b: Body, feature: string): void {
       return drop("i64");
     case "threads":
       return atomicStatement(b, 1);
+    case "wide-arithmetic":
+      for (let i = b.random.between(2, 6); i > 0; i--) wideStatement(b, 3);
+      return;
+    case "acquire-release-atomics":
+      for (let i = b.random.between(2, 6); i > 0; i--) atomicStatement(b, 2);
+      return;
+    case "custom-page-sizes": {
+      const memory = b.memory((m) => m.bytePages === true)!;
+      for (let i = b.random.between(1, 4); i > 0; i--) store(b, 2, memory);
+      sizeOrGrowth(b, memory);
+      return drop(b.addressType(memory));
+    }
   }
 }

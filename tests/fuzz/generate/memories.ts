@@ -7,7 +7,7 @@ import { isFloat } from "../value_types.ts";
 import type { AddressType, Body } from "./body.ts";
 import { BINARY_OPS, canonical } from "./numbers.ts";
 import { OP, WIDE } from "./opcodes.ts";
-import { index } from "./tables.ts";
+import { index, memorySize } from "./tables.ts";
 import { leafConstant } from "./values.ts";
 
 /** An offset immediate. */
@@ -152,7 +152,7 @@ function wrappingSum(a: Address): Offset {
 function nearCurrentEnd(a: Address): Offset | undefined {
   if (a.end === 0) return undefined;
   const { random } = a.b;
-  a.b.out.byte(OP.memorySize).u32(a.memory);
+  memorySize(a.b, a.memory);
   a.constant(16);
   a.op(0x74);
   a.constant(a.width + random.below(20));

@@ -19,8 +19,9 @@ import {
 import { type ConstantScope, writeConstant } from "./constants.ts";
 import { generateBody } from "./function_body.ts";
 import { writeDefinitions, writeSignature } from "./definitions.ts";
-import type { PlannedFunction, PlannedMemory, PlannedTable } from "./plan.ts";
+import { MARKED, type PlannedFunction, type PlannedMemory, type PlannedTable } from "./plan.ts";
 import { type DataSegments, type ElementSegments, generateData, generateElements } from "./segments.ts";
+import { WIDE_OPS, wideFunction } from "./wide.ts";
 
 /** The exports of a module that another one can import. */
 interface Offer {
@@ -39,7 +40,20 @@ export function emptyOffer(): Offer {
 export interface Common {
   readonly features: ReadonlySet<string>;
   readonly forced: readonly string[];
+  /** Whether the modules are in the form without proposals. */
+  readonly standard: boolean;
   readonly definitions: readonly Definition[];
+}
+
+interface Import {
+  readonly module: string;
+  readonly field: string;
+  /** Its kind and type. */
+  readonly type: Bytes;
+}
+
+function isSame(a: Bytes, b: Bytes): boolean {
+  return a.taken().join() === b.taken().join();
 }
 
 const HOST_COST = 60;
@@ -72,7 +86,7 @@ class ModuleWriter {
   /** Signatures after the definitions, in order of first use. */
   readonly #types: Signature[] = [];
   readonly #typeKeys = new Map<string, number>();
-  readonly #imports: Bytes[] = [];
+  readonly #imports: Import[] = [];
   readonly #exports: Bytes[] = [];
   readonly #functions: PlannedFunction[] = [];
   #importedFunctions = 0;
@@ -110,13 +124,20 @@ class ModuleWriter {
     const elements = generateElements(this.#tables, scope);
     if (marks !== undefined) {
       this.#globalSection.push(
-        new Bytes().byte(0x7f).byte(1).byte(0x41).s32(scope.extended ? 1 << 9 : 0).byte(0x0b),
+        new Bytes().byte(0x7f).byte(1).byte(0x41).s32(this.#firstMarks(scope)).byte(0x0b),
       );
     }
     const ring = this.#ringTable(elements);
     const bodies = this.#generateBodies(data, elements, ring, marks);
     this.#exportAll(marks);
     return { bytes: this.#binary(scope, data, elements, ring, bodies), offer: this.#offer };
+  }
+
+  /** The marks of features that take effect before any instruction is executed. */
+  #firstMarks({ extended }: ConstantScope): number {
+    const compact = this.#has("compact-import-section");
+    return (extended ? 1 << MARKED.indexOf("extended-const-expressions") : 0) |
+      (compact ? 1 << MARKED.indexOf("compact-import-section") : 0);
   }
 
   #has(feature: string): boolean {
@@ -144,9 +165,9 @@ class ModuleWriter {
   }
 
   #import(module: string, field: string, kind: keyof typeof KIND): Bytes {
-    const entry = new Bytes().name(module).name(field).byte(KIND[kind]);
-    this.#imports.push(entry);
-    return entry;
+    const type = new Bytes().byte(KIND[kind]);
+    this.#imports.push({ module, field, type });
+    return type;
   }
 
   #export(field: string, kind: keyof typeof KIND, index: number): void {
@@ -186,7 +207,7 @@ class ModuleWriter {
   #importFunctions(): void {
     const random = this.#random;
     const functions = this.#functions;
-    const hostCount = random.below(4);
+    const hostCount = random.below(4) + (this.#has("compact-import-section") ? 1 : 0);
     for (let i = 0; i < hostCount; i++) {
       const signature = this.#signature(this.#hostTypes);
       this.#import("host", `f${i}`, "func").u32(this.#typeIndex(signature));
@@ -294,10 +315,15 @@ class ModuleWriter {
     const count = this.#memoryCount();
     for (const { name, ...memory } of this.#given.memories) {
       if (memories.length === count || !random.chance(70)) continue;
-      this.#import("m0", name, "memory").bytes(memoryLimits(memory));
+      this.#import("m0", name, "memory").bytes(this.#memoryLimits(memory));
       memories.push({ ...memory, imported: true });
     }
     while (memories.length < count) this.#addMemory();
+    if (this.#has("custom-page-sizes") && !memories.some((m) => m.bytePages)) {
+      const last = memories.length - 1;
+      if (!memories[last].imported) memories[last] = { ...memories[last], bytePages: true };
+      else memories.push({ min: 1, max: 3, is64: false, shared: false, bytePages: true, imported: false });
+    }
     if (!this.#has("memory64") || memories.length === 0 || memories.some((m) => m.is64)) return;
     const last = memories.length - 1;
     if (!memories[last].imported) memories[last] = { ...memories[last], is64: true };
@@ -322,6 +348,7 @@ class ModuleWriter {
       is64: this.#has("memory64") && random.chance(55),
       shared: this.#has("threads") && random.chance(65),
       imported: false,
+      ...(this.#has("custom-page-sizes") && random.chance(60) ? { bytePages: true } : {}),
     });
   }
 
@@ -465,6 +492,8 @@ class ModuleWriter {
       ringTable,
       marks,
       foreignCost: this.#foreignCost,
+      standard: this.#common.standard,
+      wideFunctions: this.#functions.length,
       types: this.#locals,
       typeIndex: (signature: Signature) => this.#typeIndex(signature),
     };
@@ -521,7 +550,7 @@ class ModuleWriter {
     data: DataSegments,
     elements: ElementSegments,
     ringTable: number | undefined,
-    bodies: readonly Bytes[],
+    bodies: Bytes[],
   ): Uint8Array<ArrayBuffer> {
     const defined = this.#functions.slice(this.#importedFunctions);
     const starters = defined.filter(({ signature, style }) =>
@@ -531,15 +560,19 @@ class ModuleWriter {
     const functionTypes = defined.map(({ definition, signature }) =>
       new Bytes().u32(definition === undefined ? this.#typeIndex(signature) : definition + this.#shift)
     );
+    if (this.#common.standard && this.#has("wide-arithmetic")) {
+      functionTypes.push(...WIDE_OPS.map(({ signature }) => new Bytes().u32(this.#typeIndex(signature))));
+      bodies.push(...WIDE_OPS.map(wideFunction));
+    }
     const out = new Bytes().bytes([0, 0x61, 0x73, 0x6d, 1, 0, 0, 0]);
     const section = (id: number, entries: readonly Bytes[]) => {
       if (entries.length > 0) out.section(id, new Bytes().vector(entries));
     };
     out.section(1, new Bytes().vector(this.#typeSection()));
-    section(2, this.#imports);
+    section(2, this.#importSection());
     out.section(3, new Bytes().vector(functionTypes));
     section(4, this.#tableSection(scope, ringTable));
-    section(5, this.#memories.filter((m) => !m.imported).map((m) => new Bytes().bytes(memoryLimits(m))));
+    section(5, this.#memories.filter((m) => !m.imported).map((m) => new Bytes().bytes(this.#memoryLimits(m))));
     section(
       13,
       this.#tags.filter((t) => !t.imported).map(({ params }) =>
@@ -556,6 +589,39 @@ class ModuleWriter {
     out.section(10, new Bytes().vector(bodies));
     section(11, data.section);
     return out.taken() as Uint8Array<ArrayBuffer>;
+  }
+
+  /** Imports; those of one module that follow each other are often in a group, sometimes of one type. */
+  #importSection(): Bytes[] {
+    const imports = this.#imports;
+    const single = ({ module, field, type }: Import) => new Bytes().name(module).name(field).bytes(type.taken());
+    if (!this.#has("compact-import-section")) return imports.map(single);
+    const entries: Bytes[] = [];
+    for (let start = 0; start < imports.length;) {
+      const { module, type } = imports[start];
+      const isGroup = start === 0 || this.#random.chance(70), sameType = this.#random.chance(40);
+      let end = start + 1;
+      while (isGroup && imports[end]?.module === module && (!sameType || isSame(imports[end].type, type))) end++;
+      const group = imports.slice(start, end);
+      start = end;
+      if (this.#common.standard || !isGroup) entries.push(...group.map(single));
+      else if (sameType) {
+        const fields = new Bytes().vector(group.map(({ field }) => new Bytes().name(field)));
+        entries.push(new Bytes().name(module).byte(0).byte(0x7e).bytes(type.taken()).bytes(fields.taken()));
+      } else {
+        const fields = new Bytes().vector(
+          group.map(({ field, type }) => new Bytes().name(field).bytes(type.taken())),
+        );
+        entries.push(new Bytes().name(module).byte(0).byte(0x7f).bytes(fields.taken()));
+      }
+    }
+    return entries;
+  }
+
+  #memoryLimits({ min, max, is64, shared, bytePages }: PlannedMemory): Uint8Array {
+    const flags = 1 | (shared ? 2 : 0) | (is64 ? 4 : 0);
+    if (!bytePages || this.#common.standard) return new Bytes().u32(flags).u32(min).u32(max).taken();
+    return new Bytes().u32(flags | 8).u32(min * 65536).u32(max * 65536).u32(0).taken();
   }
 
   #typeSection(): Bytes[] {
@@ -596,10 +662,6 @@ function makeable(
     storage === "i8" || storage === "i16" || !isReference(storage) || isNullable(storage) ||
     makeable(storage, definitions, functions)
   );
-}
-
-function memoryLimits({ min, max, is64, shared }: PlannedMemory): Uint8Array {
-  return new Bytes().u32(1 | (shared ? 2 : 0) | (is64 ? 4 : 0)).u32(min).u32(max).taken();
 }
 
 function tableLimits({ min, max, is64 }: PlannedTable): Uint8Array {

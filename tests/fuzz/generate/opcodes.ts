@@ -42,6 +42,9 @@ export const OP = {
   memoryGrow: 0x40,
   i32And: 0x71,
   i32Or: 0x72,
+  i32Shl: 0x74,
+  i32ShrS: 0x75,
+  i32ShrU: 0x76,
   refNull: 0xd0,
   refIsNull: 0xd1,
   refFunc: 0xd2,
@@ -94,6 +97,7 @@ export const OP = {
   wait32: 0xfe01,
   wait64: 0xfe02,
   fence: 0xfe03,
+  pause: 0xfe04,
 } as const;
 
 /** The distance from an i32 arithmetic instruction (add … rotr) to its i64 counterpart. */

@@ -28,6 +28,8 @@ export interface PlannedMemory {
   readonly max: number;
   readonly is64: boolean;
   readonly shared: boolean;
+  /** Pages of one byte; the standard form has pages of 64 KiB. */
+  readonly bytePages?: boolean;
 }
 
 export interface PlannedTable {
@@ -60,6 +62,10 @@ export interface ModulePlan {
   readonly marks: number | undefined;
   /** Maximum steps of another module's functions in tables. */
   readonly foreignCost: number;
+  /** The form without proposals. */
+  readonly standard: boolean;
+  /** Index of the first function of WIDE_OPS (wide.ts), which the standard form has. */
+  readonly wideFunctions: number;
   /** Types for locals; more likely ones occur several times. */
   readonly types: readonly TypeName[];
   typeIndex(signature: Signature): number;
@@ -78,6 +84,10 @@ export const MARKED = [
   "threads",
   "extended-const-expressions",
   "legacy-exceptions",
+  "wide-arithmetic",
+  "acquire-release-atomics",
+  "custom-page-sizes",
+  "compact-import-section",
 ] as const;
 
 /** Maximum steps of a function. */

@@ -17,6 +17,7 @@ import { structureStatement } from "./structures.ts";
 import { tableStatement } from "./tables.ts";
 import { vectorStore, vectorUpdate } from "./vectors.ts";
 import { consume, leafConstant } from "./values.ts";
+import { wideStatement } from "./wide.ts";
 
 /** A kind of statement: its weight in a body, where `deep` tells whether it may nest, and its generator. */
 interface StatementRow {
@@ -60,6 +61,7 @@ const STATEMENTS: readonly StatementRow[] = [
   { weight: (b) => b.has("gc") ? 8 : 0, write: structureStatement },
   { weight: ifMemory(7, "threads"), write: atomicStatement },
   { weight: (b) => b.typed ? 4 : 0, write: nullBranch },
+  { weight: (b) => b.has("wide-arithmetic") ? 12 : 0, write: wideStatement },
 ];
 
 export function statement(b: Body, depth: number): void {

@@ -126,13 +126,33 @@ export function tableElement(b: Body, type: TypeName, depth: number): boolean {
 /** The size of a memory, or its growth; leaves a value of its address type. */
 export function sizeOrGrowth(b: Body, memory: number): void {
   const random = b.random;
-  if (random.chance(60)) b.out.byte(OP.memorySize).u32(memory);
+  if (random.chance(60)) memorySize(b, memory);
   else {
     const type = b.addressType(memory);
     const odd = random.weighted([30, 30, 5, 5]) === 3;
+    const { bytePages = false } = b.plan.memories[memory];
     if (odd && type === "i64") b.out.byte(0x42).s64(random.i64());
     else b.constant(type, odd ? random.i32() : random.below(3));
+    if (odd && bytePages) b.mask(type, 0xffff); // or counting in bytes would wrap
+    const inBytes = bytePages && !b.plan.standard;
+    if (inBytes) shift(b, type, OP.i32Shl);
     b.out.byte(OP.memoryGrow).u32(memory);
+    if (inBytes) shift(b, type, OP.i32ShrS); // −1 stays −1
+    if (bytePages) b.impure++;
   }
   b.markMemory(memory);
+}
+
+/** Leaves the size of a memory in 64 KiB. What depends on the form is not duplicated: its length differs. */
+export function memorySize(b: Body, memory: number): void {
+  b.out.byte(OP.memorySize).u32(memory);
+  if (!b.plan.memories[memory].bytePages) return;
+  b.impure++;
+  if (!b.plan.standard) shift(b, b.addressType(memory), OP.i32ShrU);
+}
+
+/** Shifts by the binary logarithm of 64 KiB; `code` is that for i32. */
+function shift(b: Body, type: AddressType, code: number): void {
+  b.constant(type, 16);
+  b.out.byte(code + (type === "i64" ? WIDE : 0));
 }
