@@ -6,7 +6,6 @@
  * plugin; the error case of a `result` is a value, and does not end the graph.
  */
 import type { Context, Engine } from "@waft/engine";
-import { ComponentError } from "@waft/component/internal/abi/traps";
 import { decodeComponent } from "@waft/component/internal/binary/decode";
 import {
   compileBinary,
@@ -17,8 +16,7 @@ import {
 import { forCoreCaller } from "@waft/component/internal/link/core_caller";
 import { unwrapResult } from "@waft/component/internal/link/host_exports";
 import { countStorage } from "@waft/component/internal/link/memory_count";
-import type { FuncType } from "@waft/component/internal/model/types";
-import { isLifecycle } from "../definitions/wit_interfaces.ts";
+import { ComponentFunctions, failed, ok } from "./component_functions.ts";
 import type {
   CompiledComponent,
   ComponentPart,
@@ -29,9 +27,6 @@ import type {
 import { componentImports } from "./component_imports.ts";
 import type { Callable, GraphInstance } from "./graph_instance.ts";
 import { MAX_HEAP_BYTES, MAX_TABLE_ELEMENTS } from "./node.ts";
-
-/** The calls of the engine, by the names that modules export for them. */
-const ENGINE_CALLS: ReadonlyMap<string, string> = new Map([["waft:self@1#init", "init"], ["waft:self@1#stop", "stop"]]);
 
 /** Compiles a component whose memories have at most `maxMemoryPages` together. */
 export const compile: ComponentRuntime["compile"] = (engine: Engine, bytes, maxMemoryPages) => {
@@ -47,16 +42,6 @@ export function storageLimits(bytes: Uint8Array, maxMemoryPages: number): Compil
     maxTableElements: Math.floor(MAX_TABLE_ELEMENTS / Math.max(1, tables)),
     maxHeapBytes: MAX_HEAP_BYTES,
   };
-}
-
-/** The name of a function of a component, among `names`, by the name that the graph has for it; "" for none. */
-export function ownName(name: string, names: Iterable<string>, provides: ComponentPart["provides"]): string {
-  const engineCall = ENGINE_CALLS.get(name);
-  if (engineCall !== undefined) {
-    return [...names].find((own) => own.endsWith(`#${engineCall}`) && isLifecycle(own.split("#")[0])) ?? "";
-  }
-  const at = name.lastIndexOf("#");
-  return `${provides.get(name.slice(0, at)) ?? ""}${name.slice(at)}`;
 }
 
 class Compiled implements CompiledComponent {
@@ -79,63 +64,33 @@ class Compiled implements CompiledComponent {
   }
 }
 
-/** An instance whose functions have the names of contracts: `<namespace>#<function>`. */
-class PluginInstance implements GraphInstance {
+class PluginInstance extends ComponentFunctions implements GraphInstance {
   readonly #instance: ComponentInstance;
-  readonly #types: ReadonlyMap<string, FuncType>;
-  readonly #provides: ComponentPart["provides"];
 
   constructor(instance: ComponentInstance, provides: ComponentPart["provides"]) {
+    super(functionTypes(instance), provides);
     this.#instance = instance;
-    this.#types = functionTypes(instance);
-    this.#provides = provides;
-  }
-
-  /** The name of a function in the component. */
-  #own(name: string): string {
-    return ownName(name, this.#types.keys(), this.#provides);
-  }
-
-  has(name: string): boolean {
-    return this.#types.has(this.#own(name));
-  }
-
-  type(name: string): FuncType {
-    return this.#types.get(this.#own(name))!;
   }
 
   function(name: string): Callable {
-    const [iface, label] = this.#own(name).split("#") as [string, string];
+    const [iface, label] = this.own(name).split("#") as [string, string];
     const call = (this.#instance.exports as { [name: string]: { [name: string]: Callable } })[iface][label];
-    return this.#returnsResult(name) ? (...args) => asResult(() => call(...args)) : call;
+    return this.returnsResult(name) ? (...args) => asResult(() => call(...args)) : call;
   }
 
   call(context: Context, name: string, ...args: unknown[]): unknown {
-    const call = () => this.#instance.call(context, this.#own(name), ...args);
-    return this.#returnsResult(name) ? asResult(call) : call();
+    const call = () => this.#instance.call(context, this.own(name), ...args);
+    return this.returnsResult(name) ? asResult(call) : call();
   }
 
   async callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
-    const call = this.#instance.callAsync(context, this.#own(name), ...args);
-    return this.#returnsResult(name) ? await call.then(ok, failed) : await call;
+    const call = this.#instance.callAsync(context, this.own(name), ...args);
+    return this.returnsResult(name) ? await call.then(ok, failed) : await call;
   }
 
   close(): void {
     this.#instance.close();
   }
-
-  #returnsResult(name: string): boolean {
-    return this.type(name).result?.kind === "result";
-  }
-}
-
-/** A value as a case of a `result`. */
-export const ok = (val: unknown) => ({ tag: "ok", val });
-
-/** A ComponentError as the other case; throws any other error. */
-export function failed(error: unknown) {
-  if (error instanceof ComponentError) return { tag: "err", val: error.payload };
-  throw error;
 }
 
 /** A returned value or a thrown ComponentError as the cases of a `result`. */

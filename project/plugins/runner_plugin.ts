@@ -24,7 +24,8 @@ import type {
   ComponentRuntime,
   ProvidedFunctions,
 } from "./component_part.ts";
-import { failed, ok, ownName, storageLimits } from "./component_plugin.ts";
+import { ComponentFunctions, failed, ok } from "./component_functions.ts";
+import { storageLimits } from "./component_plugin.ts";
 import type { Callable, GraphInstance } from "./graph_instance.ts";
 
 export { forComponent, forCore } from "./component_plugin.ts";
@@ -35,13 +36,29 @@ export const waits = true;
 const PROCESS_BYTES = 256 * 2 ** 20;
 const PAGE_BYTES = 65536;
 
+/** The milliseconds after which a plugin that cannot be called yet is ended at its start. */
+const START_MS = 60_000;
+
+/** The start of a plugin's process. */
+interface ProcessOptions {
+  /** The command that starts a runner; by default that of this installation. */
+  readonly command?: readonly string[];
+  /** Milliseconds for the start, the compilation and the instantiation together. */
+  readonly startDeadline: number;
+}
+
+/** Reads components, each of which is compiled in a process that `options` start. */
+export function compileIn(options: ProcessOptions): ComponentRuntime["compile"] {
+  return (engine: Engine, bytes, maxMemoryPages) => {
+    const read = interfaceOf(bytes);
+    const names = exportedNames(read);
+    const types = new Map(names.map((name) => [name, exportedFunction(read, name)!]));
+    return new Compiled(engine, bytes, types, maxMemoryPages, options);
+  };
+}
+
 /** Reads a component, which is compiled in its process. */
-export const compile: ComponentRuntime["compile"] = (engine: Engine, bytes, maxMemoryPages) => {
-  const read = interfaceOf(bytes);
-  const names = exportedNames(read);
-  const types = new Map(names.map((name) => [name, exportedFunction(read, name)!]));
-  return new Compiled(engine, bytes, types, maxMemoryPages);
-};
+export const compile: ComponentRuntime["compile"] = compileIn({ startDeadline: START_MS });
 
 class Compiled implements CompiledComponent {
   readonly limits: CompiledComponent["limits"];
@@ -49,13 +66,21 @@ class Compiled implements CompiledComponent {
   readonly #bytes: Uint8Array;
   readonly #types: ReadonlyMap<string, FuncType>;
   readonly #maxBytes: number;
+  readonly #process: ProcessOptions;
 
-  constructor(engine: Engine, bytes: Uint8Array, types: ReadonlyMap<string, FuncType>, maxMemoryPages: number) {
+  constructor(
+    engine: Engine,
+    bytes: Uint8Array,
+    types: ReadonlyMap<string, FuncType>,
+    maxMemoryPages: number,
+    process: ProcessOptions,
+  ) {
     this.limits = storageLimits(bytes, maxMemoryPages);
     this.#engine = engine;
     this.#bytes = bytes;
     this.#types = types;
     this.#maxBytes = maxMemoryPages * PAGE_BYTES + PROCESS_BYTES;
+    this.#process = process;
   }
 
   instantiate(
@@ -71,26 +96,34 @@ class Compiled implements CompiledComponent {
     return new RunnerInstance(place.plugin.id, ready, this.#types, provides);
   }
 
-  async #start({ deadline, fuel }: Context, imports: ComponentImports): Promise<Started> {
-    const { features } = this.#engine;
-    const command = runnerCommand();
-    const runner = await Runner.start({
-      engine: { features, fuel: fuel !== undefined },
+  /** Rejects with a RunnerError if the instance is not there at the deadline, whatever the process does. */
+  async #start(context: Context, imports: ComponentImports): Promise<Started> {
+    const { startDeadline, command = runnerCommand() } = this.#process;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const end = () => reject(new RunnerError(`its process was not ready within ${startDeadline} ms of its start`));
+      timer = setTimeout(end, startDeadline);
+    });
+    const opening = Runner.start({
+      engine: { features: this.#engine.features, fuel: context.fuel !== undefined },
       maxBytes: this.#maxBytes,
+      startDeadline,
       ...(command === undefined ? {} : { command }),
     });
     try {
-      const component = await runner.compileComponent(this.#bytes);
-      const limits = { ...this.limits };
-      const instance = await component.instantiate(
-        { limits, ...(deadline === undefined ? {} : { deadline }) },
-        imports,
-      );
-      return { runner, instance };
+      return await Promise.race([late, opening.then((runner) => this.#instantiateIn(runner, context, imports))]);
     } catch (error) {
-      await runner.close();
+      opening.then((runner) => runner.close()).catch(() => {});
       throw error;
+    } finally {
+      clearTimeout(timer);
     }
+  }
+
+  async #instantiateIn(runner: Runner, { deadline }: Context, imports: ComponentImports): Promise<Started> {
+    const component = await runner.compileComponent(this.#bytes);
+    const context = { limits: { ...this.limits }, ...(deadline === undefined ? {} : { deadline }) };
+    return { runner, instance: await component.instantiate(context, imports) };
   }
 }
 
@@ -109,12 +142,10 @@ interface Started {
   readonly instance: RunnerComponentInstance;
 }
 
-/** An instance in a runner, whose functions have the names of contracts: `<namespace>#<function>`. */
-class RunnerInstance implements GraphInstance {
+/** An instance in a runner. */
+class RunnerInstance extends ComponentFunctions implements GraphInstance {
   readonly #id: string;
   readonly #ready: Promise<Started>;
-  readonly #types: ReadonlyMap<string, FuncType>;
-  readonly #provides: ComponentPart["provides"];
 
   constructor(
     id: string,
@@ -122,22 +153,9 @@ class RunnerInstance implements GraphInstance {
     types: ReadonlyMap<string, FuncType>,
     provides: ComponentPart["provides"],
   ) {
+    super(types, provides);
     this.#id = id;
     this.#ready = ready;
-    this.#types = types;
-    this.#provides = provides;
-  }
-
-  #own(name: string): string {
-    return ownName(name, this.#types.keys(), this.#provides);
-  }
-
-  has(name: string): boolean {
-    return this.#types.has(this.#own(name));
-  }
-
-  type(name: string): FuncType {
-    return this.#types.get(this.#own(name))!;
   }
 
   function(): Callable {
@@ -157,8 +175,8 @@ class RunnerInstance implements GraphInstance {
     const limits = { ...(deadline === undefined ? {} : { deadline }), ...(fuel === undefined ? {} : { fuel }) };
     try {
       const { instance } = await Promise.race([this.#ready, aborted]);
-      const call = instance.call(limits, this.#own(name), ...args);
-      const result = this.type(name).result?.kind === "result" ? call.then(ok, failed) : call;
+      const call = instance.call(limits, this.own(name), ...args);
+      const result = this.returnsResult(name) ? call.then(ok, failed) : call;
       return await Promise.race([result, aborted]);
     } catch (error) {
       if (error instanceof RunnerError) throw new TrapError(error.message);

@@ -8,17 +8,21 @@ import { type Context, NewEngine, TrapError } from "@waft/engine";
 import { PluginHost, pluginOf } from "../../project/plugins/plugin_host.ts";
 import type { HostOptions, InstanceGraph } from "../../project/plugins/plugin_host.ts";
 import * as runnerRuntime from "../../project/plugins/runner_plugin.ts";
-import { componentPlugin, INTERFACE, MEMORY } from "./component_plugin.ts";
+import { CALLER, componentPlugin, INTERFACE, MEMORY, textPlugin } from "./component_plugin.ts";
 import { CONTRACT, guestModule, PLUGIN, projectOf, type TestPlugin } from "./plugin_project.ts";
 
 const NS = `${CONTRACT}@1`;
 const ENGINE = NewEngine({ bounds: "explicit", interruptible: true, fuel: true });
 
-/** A host whose component plugins run in runners. */
-function hostOf(plugins: readonly TestPlugin[], options: HostOptions = {}): PluginHost {
+/** A host whose component plugins run in `runtime`. */
+function hostOf(
+  plugins: readonly TestPlugin[],
+  options: HostOptions = {},
+  runtime: typeof runnerRuntime = runnerRuntime,
+): PluginHost {
   const project = projectOf(plugins, ".");
   const own = project.plugins.map((plugin) =>
-    plugin.component === undefined ? plugin : { ...plugin, component: { ...plugin.component, runtime: runnerRuntime } }
+    plugin.component === undefined ? plugin : { ...plugin, component: { ...plugin.component, runtime } }
   );
   return new PluginHost({ ...project, plugins: own }, ENGINE, options);
 }
@@ -29,9 +33,10 @@ async function withPlugin(
   guest: string,
   work: (graph: InstanceGraph) => Promise<void>,
   context: Context = {},
+  runtime: typeof runnerRuntime = runnerRuntime,
 ): Promise<void> {
   const { digest } = guestModule(guest);
-  const graph = await hostOf([plugin]).startAsync({ module: ENGINE.compile(guest), digest, context });
+  const graph = await hostOf([plugin], {}, runtime).startAsync({ module: ENGINE.compile(guest), digest, context });
   try {
     await work(graph);
   } finally {
@@ -46,58 +51,33 @@ const GUEST = `(module
   (func (export "f") (param i32) (result i32) (call $f (local.get 0))))`;
 
 /** The error of a call of `f`, which the plugin must have caused. */
-async function failureOf(plugin: TestPlugin, context: Context = {}): Promise<Error> {
+async function failureOf(
+  plugin: TestPlugin,
+  context: Context = {},
+  runtime: typeof runnerRuntime = runnerRuntime,
+): Promise<Error> {
   let failure: unknown;
-  await withPlugin(plugin, GUEST, async (graph) => {
-    failure = await graph.callAsync(context, "f", 1).then(() => undefined, (error: unknown) => error);
-    await assert.rejects(graph.callAsync({}, "f", 1), /the instance graph is closed/);
-  });
+  await withPlugin(
+    plugin,
+    GUEST,
+    async (graph) => {
+      failure = await graph.callAsync(context, "f", 1).then(() => undefined, (error: unknown) => error);
+      await assert.rejects(graph.callAsync({}, "f", 1), /the instance graph is closed/);
+    },
+    {},
+    runtime,
+  );
   assert.ok(failure instanceof TrapError, String(failure));
   return failure;
 }
 
 const options = { sanitizeResources: false, sanitizeOps: false };
 
-Deno.test("plugins in runners: texts, results and state, with calls that wait", options, async () => {
-  const plugin = componentPlugin(
-    "twice: func(s: string) -> string; half: func(n: u32) -> result<u32, string>; next: func() -> u32;",
-    `(module ${MEMORY}
-      (global $n (mut i32) (i32.const 0))
-      (data (i32.const 100) "odd")
-      (func (export "${INTERFACE}#next") (result i32)
-        (global.set $n (i32.add (global.get $n) (i32.const 1))) (global.get $n))
-      (func (export "${INTERFACE}#half") (param i32) (result i32)
-        (if (i32.and (local.get 0) (i32.const 1)) (then
-          (i32.store8 (i32.const 16) (i32.const 1))
-          (i32.store (i32.const 20) (i32.const 100))
-          (i32.store (i32.const 24) (i32.const 3))
-          (return (i32.const 16))))
-        (i32.store8 (i32.const 16) (i32.const 0))
-        (i32.store (i32.const 20) (i32.div_u (local.get 0) (i32.const 2)))
-        (i32.const 16))
-      (func (export "${INTERFACE}#twice") (param i32 i32) (result i32)
-        (memory.copy (i32.const 1024) (local.get 0) (local.get 1))
-        (memory.copy (i32.add (i32.const 1024) (local.get 1)) (local.get 0) (local.get 1))
-        (i32.store (i32.const 16) (i32.const 1024))
-        (i32.store (i32.const 20) (i32.mul (local.get 1) (i32.const 2)))
-        (i32.const 16)))`,
-    { provides: ["half i32,i32->", "next ->i32", "twice i32,i32,i32->"] },
-  );
-  const guest = `(module
-    (import "${NS}" "twice" (func $twice (param i32 i32 i32)))
-    (import "${NS}" "half" (func $half (param i32 i32)))
-    (import "${NS}" "next" (func $next (result i32)))
-    ${MEMORY}
-    (data (i32.const 100) "w\\c3\\a4ft")
-    (export "next" (func $next))
-    (func (export "twice") (call $twice (i32.const 100) (i32.const 5) (i32.const 8)))
-    (func (export "half") (param i32) (call $half (local.get 0) (i32.const 8)))
-    (func (export "word") (param i32) (result i32) (i32.load (local.get 0)))
-    (func (export "byte") (param i32) (result i32) (i32.load8_u (local.get 0))))`;
-  await withPlugin(plugin, guest, async (graph) => {
+Deno.test("plugins in runners: texts, lists and results", options, async () => {
+  await withPlugin(textPlugin(), CALLER, async (graph) => {
     const call = (name: string, ...args: unknown[]) => graph.callAsync({}, name, ...args);
-    assert.deepEqual([await call("next"), await call("next")], [1, 2]);
-    await call("twice");
+    assert.deepEqual([await call("add", 40, -1), await call("last")], [39, 0xffff]);
+    await call("twice", 100, 5);
     const at = await call("word", 8) as number;
     const bytes = [];
     for (let k = 0; k < 10; k++) bytes.push(await call("byte", at + k) as number);
@@ -106,9 +86,47 @@ Deno.test("plugins in runners: texts, results and state, with calls that wait", 
     assert.deepEqual([await call("byte", 8), await call("word", 12)], [0, 4]);
     await call("half", 3); // the error case is a value: the graph goes on
     assert.deepEqual([await call("byte", 8), await call("word", 16)], [1, 3]);
-    assert.equal(await call("next"), 3);
+    assert.equal(await call("add", 1, 1), 2);
   });
 });
+
+Deno.test("plugins in runners: a plugin keeps its state between calls", options, async () => {
+  const counts = NUMBERS(
+    "f: func(n: u32) -> u32;",
+    `(global $n (mut i32) (i32.const 0))
+     (func (export "${INTERFACE}#f") (param i32) (result i32)
+       (global.set $n (i32.add (global.get $n) (local.get 0))) (global.get $n))`,
+  );
+  await withPlugin(counts, GUEST, async (graph) => {
+    assert.deepEqual([await graph.callAsync({}, "f", 3), await graph.callAsync({}, "f", 4)], [3, 7]);
+  });
+});
+
+/** A runtime whose processes are started by `command`, by default runners, and have a second to be ready. */
+function impatient(command?: readonly string[]): typeof runnerRuntime {
+  const startDeadline = 1000;
+  return {
+    ...runnerRuntime,
+    compile: runnerRuntime.compileIn({ startDeadline, ...(command === undefined ? {} : { command }) }),
+  };
+}
+
+for (
+  const [what, runtime, body] of [
+    ["whose process never answers", impatient([process.execPath, "eval", "setInterval(() => {}, 1000)"]), ""],
+    ["whose instantiation never ends", impatient(), "(func $start (loop (br 0))) (start $start)"],
+  ] as const
+) {
+  Deno.test(`plugins in runners: one ${what} is ended, and its first call fails`, options, async () => {
+    const plugin = NUMBERS(
+      "f: func(n: u32) -> u32;",
+      `(func (export "${INTERFACE}#f") (param i32) (result i32) (local.get 0)) ${body}`,
+    );
+    const failure = await failureOf(plugin, {}, runtime);
+    assert.match(failure.message, /its process was not ready within 1000 ms of its start/);
+    assert.equal(pluginOf(failure), PLUGIN);
+  });
+}
 
 Deno.test("plugins in runners: guests can be started and called asynchronously only", options, async () => {
   const plugin = NUMBERS(
