@@ -401,10 +401,12 @@ export class ComponentInstance {
   forget(): ResourceHandle[] {
     const owned: ResourceHandle[] = [];
     const waitables: Waitable[] = [];
-    for (const entry of this.handles) {
-      if (entry instanceof ResourceHandle) {
-        if (entry.own && entry.resource.owner === undefined) owned.push(entry);
-      } else if (entry instanceof Waitable) waitables.push(entry);
+    if (!this.handles.isEmpty) {
+      for (const entry of this.handles) {
+        if (entry instanceof ResourceHandle) {
+          if (entry.own && entry.resource.owner === undefined) owned.push(entry);
+        } else if (entry instanceof Waitable) waitables.push(entry);
+      }
     }
     this.handles.clear();
     this.threads.clear();
@@ -434,7 +436,8 @@ export class ComponentInstance {
 
   /** The instances that a call from `caller` enters: this one and its ancestors, without those of the caller. */
   enteringSet(caller: ComponentInstance | undefined): readonly ComponentInstance[] {
-    const inside = new Set(caller === undefined ? [] : caller.#withAncestors());
+    if (caller === undefined) return this.#withAncestors();
+    const inside = new Set(caller.#withAncestors());
     return this.#withAncestors().filter((instance) => !inside.has(instance));
   }
 

@@ -70,7 +70,7 @@ export class Table<T extends object> {
 
   /** Removes all entries. */
   clear(): void {
-    for (const entry of this) this.#store.quota.release(bytesOf(entry));
+    if (!this.isEmpty) { for (const entry of this) this.#store.quota.release(bytesOf(entry)); }
     this.#entries.length = 1;
     this.#free.length = 0;
   }

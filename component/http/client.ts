@@ -139,7 +139,8 @@ function pairs(raw: readonly string[]): [string, string][] {
 export function grouped(raw: readonly string[]): Map<string, string[]> {
   const groups = new Map<string, string[]>();
   const names = new Map<string, string>();
-  for (const [name, value] of pairs(raw)) {
+  for (let k = 0; k + 1 < raw.length; k += 2) {
+    const [name, value] = [raw[k], raw[k + 1]];
     const key = name.toLowerCase();
     const known = names.get(key) ?? name;
     names.set(key, known);

@@ -51,9 +51,15 @@ function fieldBytes(text: string): Uint8Array {
   return Uint8Array.from(text, (character) => character.charCodeAt(0) & 0xff);
 }
 
+function isSpace(byte: number | undefined): boolean {
+  return byte === 0x20 || byte === 0x09;
+}
+
 /** A value as it is sent, one character per byte: without leading and trailing whitespace (RFC 9110, section 5.5). */
 function fieldText(value: Uint8Array): string {
-  return Buffer.from(value).toString("latin1").replace(/^[ \t]+/, "").replace(/(?<![ \t])[ \t]+$/, "");
+  const text = Buffer.from(value.buffer, value.byteOffset, value.byteLength).toString("latin1");
+  if (!isSpace(value[0]) && !isSpace(value[value.length - 1])) return text;
+  return text.replace(/^[ \t]+/, "").replace(/(?<![ \t])[ \t]+$/, "");
 }
 
 /** The entries with one spelling of each name, the first: names are compared without regard to case. */

@@ -131,6 +131,8 @@ interface Arrival {
   readonly client: string;
   readonly begun: number;
   readonly trace: RequestTrace | undefined;
+  /** Bytes of the answer's body that have been passed to the host. */
+  bytes: number;
 }
 
 const HEADERS_TIMEOUT_MS = 30_000;
@@ -167,7 +169,6 @@ export class ComponentServer {
   #open = 0;
   /** The addresses of clients, which sockets forget when they are closed. */
   readonly #clients = new WeakMap<Socket, string>();
-  readonly #bodyBytes = new WeakMap<HostResponse, number>();
   #acceptedConnections = 0;
   #refusedConnections = 0;
   #refusedRequests = 0;
@@ -342,12 +343,12 @@ export class ComponentServer {
     const { ending = MAX_ENDING } = this.#options.limits ?? {};
     const begun = performance.now();
     const trace = this.#options.traces?.begin(request);
-    const arrival: Arrival = { request, response, client: this.#clients.get(socket) ?? "", begun, trace };
+    const arrival: Arrival = { request, response, client: this.#clients.get(socket) ?? "", begun, trace, bytes: 0 };
     // Streams of HTTP/2 bound themselves, and delimit their requests.
     const isHttp1 = request.httpVersion !== "2.0";
     const refuse = (status: number, text: string) => {
       if (status === 503) this.#refusedRequests++;
-      this.#countBytes(response, answerPlainly(response, status, text));
+      arrival.bytes += answerPlainly(response, status, text);
       this.#report(arrival, spanOf(trace));
       if (isHttp1) void discardRest(request);
     };
@@ -391,12 +392,8 @@ export class ComponentServer {
     return count(1) > MAX_AHEAD || socket.destroyed;
   }
 
-  #countBytes(response: HostResponse, bytes: number): void {
-    this.#bodyBytes.set(response, (this.#bodyBytes.get(response) ?? 0) + bytes);
-  }
-
   #report(
-    { request, response, client, begun }: Arrival,
+    { request, response, client, begun, bytes }: Arrival,
     { component, span, error }: Pick<RequestReport, "component" | "span" | "error">,
   ): void {
     const { method = "", url = "", httpVersion: version } = request;
@@ -408,7 +405,7 @@ export class ComponentServer {
       milliseconds: performance.now() - begun,
       client,
       version,
-      bytes: this.#bodyBytes.get(response) ?? 0,
+      bytes,
       ...(span === undefined ? {} : { span }),
       ...(error === undefined ? {} : { error }),
     });
@@ -428,7 +425,7 @@ export class ComponentServer {
       }
     } catch (error) {
       failure = { error };
-      this.#countBytes(response, answerPlainly(response, 500, "Internal Server Error"));
+      arrival.bytes += answerPlainly(response, 500, "Internal Server Error");
     }
     this.#active--;
     end();
@@ -444,7 +441,8 @@ export class ComponentServer {
   }
 
   /** Calls the component. Resolves when it has returned; its answer may still be in transit. */
-  async #answer(handler: RequestHandler, { request, response, trace }: Arrival): Promise<void> {
+  async #answer(handler: RequestHandler, arrival: Arrival): Promise<void> {
+    const { request, response, trace } = arrival;
     const { preview1, context } = handler;
     const instance = handler.take();
     const gone = new AbortController();
@@ -458,25 +456,26 @@ export class ComponentServer {
     });
     let hasAnswered = false;
     try {
-      if (instance.has(HANDLE_ASYNC)) await this.#handleAsync(instance, preview1, incoming, response, limits);
-      else await this.#handleOutparam(instance, incoming, response, limits);
+      if (instance.has(HANDLE_ASYNC)) await this.#handleAsync(instance, preview1, incoming, arrival, limits);
+      else await this.#handleOutparam(instance, incoming, arrival, limits);
       hasAnswered = true;
     } finally {
       handler.put(instance, hasAnswered);
     }
   }
 
-  #send(response: HostResponse, answer: OutgoingResponse): void {
+  #send(arrival: Arrival, answer: OutgoingResponse): void {
+    const { response } = arrival;
     const sink = answer.takeSink(hasNoBody(response.req.method, answer.statusCode()));
     response.on("close", () => sink.fail("closed"));
-    sink.attach(new ResponseTarget(response, answer, (bytes) => this.#countBytes(response, bytes)));
+    sink.attach(new ResponseTarget(response, answer, (bytes) => arrival.bytes += bytes));
   }
 
   /** WASI 0.2: the component passes its answer to an object, and returns when the body is written. */
   async #handleOutparam(
     instance: ComponentInstance,
     incoming: IncomingRequest,
-    response: HostResponse,
+    arrival: Arrival,
     limits: Context,
   ): Promise<void> {
     let answered = false;
@@ -485,7 +484,7 @@ export class ComponentServer {
       answered = true;
       if (given.tag === "err") refusal = refused(given.val);
       else if (given.val.statusCode() < FIRST_FINAL_STATUS) refusal = interim(given.val);
-      else this.#send(response, given.val);
+      else this.#send(arrival, given.val);
     };
     await instance.callAsync(limits, HANDLE, incoming, new ResponseOutparam(answer));
     if (refusal !== undefined) throw refusal;
@@ -497,9 +496,10 @@ export class ComponentServer {
     instance: ComponentInstance,
     preview1: Preview1,
     incoming: IncomingRequest,
-    response: HostResponse,
+    arrival: Arrival,
     limits: Context,
   ): Promise<void> {
+    const { response } = arrival;
     const begun = Date.now();
     const request = AsyncRequest.arrived(incoming);
     const answer = await instance.callAsync<AsyncResponse>(limits, HANDLE_ASYNC, request).catch((error: unknown) => {
@@ -513,7 +513,7 @@ export class ComponentServer {
     }
     const stop = cutAtDeadline(response, limits, begun);
     try {
-      this.#send(response, outgoing);
+      this.#send(arrival, outgoing);
       await sent;
     } catch (error) {
       response.destroy();

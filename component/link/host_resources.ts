@@ -3,6 +3,7 @@
  * component is an object of a class made for its type, whose `Symbol.dispose` destroys it. Invariant: an object that
  * has been passed on as owned, or disposed of, cannot be used again.
  */
+import { trap } from "../abi/traps.ts";
 import { RuntimeResource } from "../async/entries.ts";
 import { type HostQuota, type HostShare, sharesOf } from "../async/host_quota.ts";
 
@@ -23,12 +24,13 @@ interface HostObject {
 
 /**
  * The objects of one resource type of the host, by the numbers that guests know. Each handle has a number of its own,
- * so an object can be given to guests several times.
+ * so an object can be given to guests several times. The numbers of handles that have ended are used again. They are
+ * indices of an array, not keys of a Map (D144).
  */
 class HostObjects {
-  readonly #objects = new Map<number, HostObject>();
+  readonly #objects: (HostObject | undefined)[] = [undefined];
+  readonly #free: number[] = [];
   readonly #store: QuotaHolder;
-  #next = 1;
 
   /** The objects count against the quota of `store`. */
   constructor(store: QuotaHolder) {
@@ -41,19 +43,26 @@ class HostObjects {
     quota.take(OBJECT_BYTES);
     const shares = sharesOf(object);
     for (const share of shares) share.hold(quota);
-    const rep = this.#next++;
-    this.#objects.set(rep, { object, quota, shares });
+    const rep = this.#free.pop() ?? this.#objects.length;
+    this.#objects[rep] = { object, quota, shares };
     return rep;
   }
 
+  #at(rep: number): HostObject {
+    const found = this.#objects[rep];
+    if (found === undefined) trap(`unknown host object ${rep}`);
+    return found;
+  }
+
   get(rep: number): object {
-    return this.#objects.get(rep)!.object;
+    return this.#at(rep).object;
   }
 
   /** Ends the use of a number by guests. Returns its object. */
   take(rep: number): object {
-    const { object, quota, shares } = this.#objects.get(rep)!;
-    this.#objects.delete(rep);
+    const { object, quota, shares } = this.#at(rep);
+    this.#objects[rep] = undefined;
+    this.#free.push(rep);
     quota.release(OBJECT_BYTES);
     for (const share of shares) share.leave(quota);
     return object;

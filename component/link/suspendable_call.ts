@@ -35,34 +35,44 @@ async function run(
   for (const complete of store.deferredAdapters.splice(0)) complete();
   const { instance, postReturn } = options;
   const limits = absolute(context);
-  const limited = <T>(action: () => T): T => underLimits(core, limits, action);
-  limited(() => {});
   const entering = instance.enteringSet(undefined);
-  enterAll(entering);
   const task = new Task(instance, type, { isAsync: false, hasCallback: false }, () => args, () => {});
   const before = store.current;
-  store.active++;
-  store.current = task.thread;
+  let entered = false;
   let called = false;
   try {
-    const flat = lowerAll(store, () => limited(() => lowerParams(false)(args)));
+    const flat = underLimits(core, limits, () => {
+      enterAll(entering);
+      entered = true;
+      store.active++;
+      store.current = task.thread;
+      return lowerAll(store, () => lowerParams(false)(args));
+    });
     called = true;
     const result = await new Promise((resolve, reject) => startCall(core, limits, flat, resolve, reject, true));
     const results = result === undefined ? [] : [result as CoreValue];
-    const [value] = limited(() => liftResult(false)(results));
-    if (task.borrows > 0) trap("borrow handles still remain at the end of the call");
-    instance.mayLeave = false;
-    if (postReturn !== undefined) limited(() => postReturn(...results));
-    instance.mayLeave = true;
+    const finish = () => {
+      const [lifted] = liftResult(false)(results);
+      if (task.borrows > 0) trap("borrow handles still remain at the end of the call");
+      instance.mayLeave = false;
+      postReturn?.(...results);
+      instance.mayLeave = true;
+      return lifted;
+    };
+    const runsCode = type.result !== undefined || postReturn !== undefined;
+    const value = runsCode ? underLimits(core, limits, finish) : finish();
     leaveAll(entering);
     return value;
   } catch (error) {
+    if (!entered) throw error;
     // An argument that JavaScript passed cannot be lowered: the component is not at fault.
     if (!called && error instanceof TypeError) leaveAll(entering);
     throw leaving(error);
   } finally {
-    store.active--;
-    store.current = before;
+    if (entered) {
+      store.active--;
+      store.current = before;
+    }
     if (limits.fuel !== undefined) context.fuel = limits.fuel;
   }
 }

@@ -207,6 +207,29 @@ export class WritableSink implements ByteSink {
   }
 }
 
+/**
+ * Ready when a sink meets a condition, or accepts no further bytes. A class, because V8 gives an object literal with a
+ * getter a hidden class of its own, which keeps all that the getter refers to until the next major collection (D144).
+ */
+class SinkReadiness implements Readiness {
+  readonly kind = "event";
+  readonly #sink: ByteSink;
+  readonly #test: () => boolean;
+
+  constructor(sink: ByteSink, test: () => boolean) {
+    this.#sink = sink;
+    this.#test = test;
+  }
+
+  get isReady(): boolean {
+    return this.#sink.failure !== undefined || this.#test();
+  }
+
+  watch(wake: () => void): () => void {
+    return this.#sink.watch(wake);
+  }
+}
+
 /** An output-stream of a ByteSink. */
 export class EventOutputStream implements Holding {
   get [SHARES](): readonly HostShare[] {
@@ -223,18 +246,8 @@ export class EventOutputStream implements Holding {
   }
 
   /** Ready when check-write returns a number above 0 or an error. */
-  readonly #writable: Readiness = this.#readiness(() => this.#room > 0);
-  readonly #idle: Readiness = this.#readiness(() => this.#sink.isIdle);
-
-  #readiness(test: () => boolean): Readiness {
-    const isReady = () => this.#sink.failure !== undefined || test();
-    return {
-      kind: "event",
-      get isReady() {
-        return isReady();
-      },
-      watch: (wake) => this.#sink.watch(wake),
-    };
+  get #writable(): Readiness {
+    return new SinkReadiness(this.#sink, () => this.#room > 0);
   }
 
   get #room(): number {
@@ -267,15 +280,20 @@ export class EventOutputStream implements Holding {
 
   blockingFlush(): void | Promise<void> {
     this.flush();
-    return whenReady(this.#idle, () => this.#requireOpen());
+    const { failure, isIdle } = this.#sink;
+    if (failure !== undefined || isIdle) return this.#requireOpen();
+    return whenReady(new SinkReadiness(this.#sink, () => this.#sink.isIdle), () => this.#requireOpen());
   }
 
   blockingWriteAndFlush(contents: Uint8Array): void | Promise<void> {
     if (contents.length > MAX_BLOCKING_WRITE) {
       throw new RangeError(`At most ${MAX_BLOCKING_WRITE} bytes can be written and flushed at once`);
     }
-    const room = this.#readiness(() => this.#room >= contents.length);
-    return whenThere(whenReady(room, () => this.write(contents)), () => this.blockingFlush());
+    const hasRoom = () => this.#room >= contents.length;
+    const written = this.#sink.failure !== undefined || hasRoom()
+      ? this.write(contents)
+      : whenReady(new SinkReadiness(this.#sink, hasRoom), () => this.write(contents));
+    return whenThere(written, () => this.blockingFlush());
   }
 
   subscribe(): Pollable {

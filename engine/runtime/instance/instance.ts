@@ -93,6 +93,9 @@ export class Instance implements MemoryUser, TableUser, ConstEnv {
     this.module = module;
     this.boundary = new InstanceBoundary(store, this);
     this.block = block;
+    const { interruptible, fuel } = module.settings;
+    if (!interruptible) store.lacks.interruptible = true;
+    if (!fuel) store.lacks.fuel = true;
     this.number = store.instances.newNumber();
     this.heapOwner = own?.owner ?? store.heap.common;
     this.weak = INSTANCES.track(this, { store, number: this.number, block, own });

@@ -34,14 +34,14 @@ export interface SegmentsState {
 }
 
 const EMPTY = new Uint8Array(0);
-const NO_WORDS: number[] = [];
+const NO_WORDS: readonly number[] = [];
 
 /** The segments of an instance. */
 export class Segments {
   readonly droppedElems: IndexSet = new IndexSet();
   readonly droppedDatas: IndexSet = new IndexSet();
   /** By index of an element segment that is neither active nor dropped: its references, once evaluated. */
-  readonly elemWords: Map<number, number[]> = new Map();
+  readonly elemWords: Map<number, readonly number[]> = new Map();
   readonly #owner: SegmentOwner;
 
   constructor(owner: SegmentOwner) {
@@ -60,16 +60,21 @@ export class Segments {
     return {
       droppedElems: [...this.droppedElems],
       droppedDatas: [...this.droppedDatas],
-      elemWords: new Map(Array.from(this.elemWords, ([segment, words]) => [segment, words.slice()])),
+      elemWords: new Map(this.elemWords),
     };
   }
 
   /** Makes a copy the state; without `elemWords`, no segment is evaluated. */
   restore({ droppedElems, droppedDatas, elemWords }: Omit<SegmentsState, "elemWords"> & Partial<SegmentsState>): void {
-    this.reset();
+    this.droppedElems.clear();
+    this.droppedDatas.clear();
     for (const segment of droppedElems) this.droppedElems.add(segment);
     for (const segment of droppedDatas) this.droppedDatas.add(segment);
-    elemWords?.forEach((words, segment) => this.elemWords.set(segment, words.slice()));
+    // The Map usually has the same entries, and one that is cleared keeps its former table alive (D144).
+    for (const segment of this.elemWords.keys()) if (elemWords?.has(segment) !== true) this.elemWords.delete(segment);
+    elemWords?.forEach((words, segment) => {
+      if (this.elemWords.get(segment) !== words) this.elemWords.set(segment, words);
+    });
   }
 
   /** A range of a data segment; traps if it is out of bounds. */
@@ -90,7 +95,7 @@ export class Segments {
     return words.slice(from, from + count);
   }
 
-  #wordsOf(segment: number): number[] {
+  #wordsOf(segment: number): readonly number[] {
     if (this.droppedElems.has(segment)) return NO_WORDS;
     let words = this.elemWords.get(segment);
     if (words === undefined) {

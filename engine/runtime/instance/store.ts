@@ -57,6 +57,8 @@ export class Store implements ReferenceBoundary {
   /** The heap of structs and arrays. */
   readonly heap: Heap;
   readonly shownPayloads: Set<ShownPayload> = new Set();
+  /** The limits that the code of all instances enforces, closed ones included, unless they are true here. */
+  readonly lacks = { interruptible: false, fuel: false };
   readonly traps: TrapErrors = new TrapErrors(this);
   readonly caught: CaughtException = new CaughtException(this);
   readonly sweeps: ReferenceSweeps = new ReferenceSweeps(this);

@@ -20,7 +20,11 @@ import type { ProcessorAccount } from "./processor_account.ts";
 
 /** The parts of an instance that limits depend on. */
 export interface LimitedInstance {
-  readonly store: { readonly thread: GuestThread };
+  readonly store: {
+    readonly thread: GuestThread;
+    /** Whether there has been an instance whose code does not enforce the limit. */
+    readonly lacks: Readonly<Record<"interruptible" | "fuel", boolean>>;
+  };
   /** The limits that its code enforces. */
   readonly module: { readonly settings: { readonly interruptible: boolean; readonly fuel: boolean } };
   /** The instances whose functions its code can call directly, without JavaScript in between. */
@@ -308,6 +312,7 @@ export function requireControl(instance: LimitedInstance, option: "interruptible
 /** Finds an instance without `option` among those that `instance` reaches through imports and tables. */
 function findWithout(instance: LimitedInstance, option: "interruptible" | "fuel"): LimitedInstance | undefined {
   if (!instance.module.settings[option]) return instance;
+  if (!instance.store.lacks[option]) return undefined;
   const seen = new Set<LimitedInstance>([instance]);
   for (const reached of seen) {
     if (!reached.module.settings[option]) return reached;

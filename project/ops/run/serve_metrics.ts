@@ -69,15 +69,15 @@ export interface InstanceLoad {
 export class ServeMetrics {
   readonly #counts: Samples = { waft_http_response_bytes_total: 0, waft_failures_total: 0 };
   readonly #durations = new Histogram();
+  /** The series of the last request, which is usually that of the next one. */
+  #last:
+    | { readonly report: Pick<RequestReport, "component" | "method" | "status">; readonly series: string }
+    | undefined;
 
   /** Counts a request that has ended. */
   readonly record = (report: RequestReport): void => {
-    const { component, method, status, milliseconds, bytes, error } = report;
-    this.#count("waft_http_requests_total", {
-      ...(component === undefined ? {} : { component }),
-      method: METHODS.has(method) ? method : "other",
-      status: String(status),
-    });
+    const { milliseconds, bytes, error } = report;
+    this.#countSeries(this.#requestSeries(report));
     this.#counts["waft_http_response_bytes_total"] += bytes;
     this.#durations.observe(milliseconds / 1000);
     if (error instanceof TrapError) {
@@ -87,8 +87,26 @@ export class ServeMetrics {
     } else if (error !== undefined) this.#counts["waft_failures_total"]++;
   };
 
+  #requestSeries({ component, method, status }: RequestReport): string {
+    const last = this.#last;
+    if (last?.report.method === method && last.report.status === status && last.report.component === component) {
+      return last.series;
+    }
+    const labels = { method: METHODS.has(method) ? method : "other", status: String(status) };
+    const series = seriesName(
+      "waft_http_requests_total",
+      component === undefined ? labels : { component, ...labels },
+    );
+    const report = component === undefined ? { method, status } : { component, method, status };
+    this.#last = { report, series };
+    return series;
+  }
+
   #count(name: string, labels: { readonly [label: string]: string }): void {
-    const series = seriesName(name, labels);
+    this.#countSeries(seriesName(name, labels));
+  }
+
+  #countSeries(series: string): void {
     this.#counts[series] = (this.#counts[series] ?? 0) + 1;
   }
 
