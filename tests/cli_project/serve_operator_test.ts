@@ -72,6 +72,42 @@ Deno.test({
   });
 });
 
+/** Whether a process has ended; its parent, which is stopped, has not been told yet. */
+function isZombie(pid: number): boolean {
+  return /^.*\) Z /s.test(readFileSync(`/proc/${pid}/stat`, "utf8"));
+}
+
+Deno.test({
+  name: "the last counts of a worker count when the primary learns first that it has ended",
+  ignore: process.platform !== "linux" || "Bun" in globalThis, // Bun: as above
+}, async () => {
+  await inHome(async (home) => {
+    const served = new Served(home, [
+      ...["--addr", "127.0.0.1:0", "--workers", "1", "--admin", "127.0.0.1:0", "--json"],
+      HTTP,
+    ]);
+    const started = () => served.events.filter(({ event }) => event === "worker-started").map(({ pid }) => Number(pid));
+    await served.until(() => served.out.includes('"listening"'));
+    const { url, admin } = served.events.find(({ event }) => event === "listening") ?? {};
+    for (let k = 0; k < 20; k++) assert.equal((await get(`${url}abc`)).status, 201);
+    const [worker] = started();
+    process.kill(served.child.pid!, "SIGSTOP");
+    process.kill(worker, "SIGTERM");
+    await served.until(() => isZombie(worker));
+    // Longer than the primary waits for last counts; its timers fire first when it goes on.
+    await new Promise((resolve) => setTimeout(resolve, 2000));
+    process.kill(served.child.pid!, "SIGCONT");
+    await served.until(() => started().length === 2);
+    let body = "";
+    for (let scrapes = 0; scrapes < 20 && !body.includes('status="201"} 20\n'); scrapes++) {
+      ({ body } = await get(`${admin}metrics`));
+    }
+    assert.match(body, /status="201"\} 20\n/);
+    served.signal("SIGTERM");
+    assert.equal(await served.ended, 0, served.err);
+  });
+});
+
 /** Requests a path of a host. */
 function getFrom(
   url: string,

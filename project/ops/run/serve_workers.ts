@@ -63,6 +63,8 @@ interface Member {
   /** Called when samples arrive. */
   sampled: (() => void) | undefined;
   state: "starting" | "ready" | "ending";
+  /** Whether the samples of the worker, which has ended, are in the sum; a busy primary receives the last ones late. */
+  hasLeft: boolean;
 }
 
 /** The delay before a worker is started again, which doubles with each one that ends soon after its start. */
@@ -138,10 +140,12 @@ export class Workers {
       samples: {},
       sampled: undefined,
       state: "starting",
+      hasLeft: false,
     };
     this.#members.add(member);
     worker.on("message", (message: FromWorker) => {
       if (message.type === "samples") {
+        if (member.hasLeft) this.#count(member.samples, message.samples);
         member.samples = message.samples;
         member.sampled?.();
       } else if (member.state === "starting") {
@@ -160,7 +164,8 @@ export class Workers {
       const leave = () => {
         clearTimeout(timer);
         if (!this.#leaving.delete(member)) return;
-        addSamples(this.#counted, cumulativeSamples(SERVE_METRICS, member.samples));
+        member.hasLeft = true;
+        this.#count({}, member.samples);
         end();
       };
       const timer = setTimeout(leave, SAMPLE_TIMEOUT_MS);
@@ -168,6 +173,13 @@ export class Workers {
       else leave();
     });
     return member;
+  }
+
+  /** Counts the samples of a worker that has ended, in place of those that were counted before. */
+  #count(before: Samples, samples: Samples): void {
+    const [old, now] = [before, samples].map((some) => cumulativeSamples(SERVE_METRICS, some));
+    for (const [series, value] of Object.entries(old)) now[series] = (now[series] ?? 0) - value;
+    addSamples(this.#counted, now);
   }
 
   /** Starts a successor of a worker that ended unexpectedly, or that did not start. */
