@@ -290,7 +290,7 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
   readonly #items: ReadonlyMap<string, Item>;
   readonly #store: Store;
   /** Functions by the names that calls have used. */
-  readonly #found = new Map<string, FuncItem>();
+  readonly #found = new Map<string, FuncItem | null>();
   #exports: Exports | undefined;
 
   constructor(items: ReadonlyMap<string, Item>, store: Store) {
@@ -365,14 +365,14 @@ class LinkedInstance<Exports extends object> implements ComponentInstance<Export
 
   #find(name: string): FuncItem | undefined {
     const known = this.#found.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) return known ?? undefined;
     const [first, second] = name.split("#");
     const item = lookUpName(Object.fromEntries(this.#items), first) as Item | undefined;
     const found = second === undefined ? item : item?.sort === "instance" ? item.exports.get(second) : undefined;
-    if (found?.sort !== "func") return undefined;
+    const func = found?.sort === "func" ? found : undefined;
     // Each function has many names, with other versions.
-    if (this.#found.size < MAX_KNOWN_NAMES) this.#found.set(name, found);
-    return found;
+    if (this.#found.size < MAX_KNOWN_NAMES) this.#found.set(name, func ?? null);
+    return func;
   }
 }
 

@@ -168,9 +168,10 @@ export function callHalves(type: FuncType, env: CallInEnv): CallHalves {
     };
     return { begin: refuse, finish: refuse };
   }
+  const order = conversionOrder(params);
   return {
     begin: (args) => {
-      const scratch = convertAll(params, args, boundary, env.enter);
+      const scratch = convertAll(params, args, boundary, env.enter, order);
       scratch.forEach((value, i) => storeConverted(state, i, params[i], value));
       setCall(env);
     },
@@ -261,16 +262,17 @@ function conversionOrder(types: readonly ValType[]): number[] {
   return [...indices.filter((i) => !isRef(types[i])), ...indices.filter((i) => isRef(types[i]))];
 }
 
-/** Converts values to `types`; calls `enter` after the conversions that may run user code. */
+/** Converts values to `types`, in `order`; calls `enter` after the conversions that may run user code. */
 function convertAll(
   types: readonly ValType[],
   values: readonly unknown[],
   boundary: ReferenceBoundary,
   enter: () => void = () => {},
+  order: readonly number[] = conversionOrder(types),
 ): unknown[] {
   const words = new Array<unknown>(types.length);
   let hasEntered = false;
-  for (const i of conversionOrder(types)) {
+  for (const i of order) {
     if (isRef(types[i]) && !hasEntered) {
       enter();
       hasEntered = true;
