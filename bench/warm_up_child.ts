@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
+import { join } from "node:path";
 import process from "node:process";
 import type { Call } from "./sides.ts";
 
@@ -33,7 +34,11 @@ async function waftRun(): Promise<typeof v8Run> {
   // As in a package: the kernel is imported with the engine, the compiler is loaded when it is needed.
   const load = createRequire(`${machineCode}/`);
   useNativeKernel(load(`./native_${process.arch}.js`).NATIVE);
-  useNativeCompiler(() => load(`./native_compiler_${process.arch}.js`).NATIVE_COMPILER);
+  const image = () => readFileSync(join(machineCode, `compiler_image_${process.arch}.bin`));
+  useNativeCompiler(() => ({
+    ...load(`./native_compiler_${process.arch}.js`).NATIVE_COMPILER,
+    images: () => [image()],
+  }));
   const engine = NewEngine();
   return (bytes) => engine.compile(bytes).instantiate().exports["run"] as Call;
 }

@@ -88,6 +88,7 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/host/workers.ts: mayStart": "a property of the process, given up when it is confined",
   "engine/host/workers.ts: idle": "Workers are shared by all engines of a realm",
   "engine/portable/late_form.ts: compiler": "one instance per thread, made at its first use",
+  "engine/portable/late_native.ts: kept": "read before the process is confined",
   "engine/portable/late_native.ts: given": "set by tests and benchmarks of a checkout",
   "engine/tiers/native_compiler.ts: placed": "the compiler's machine code is placed once in a realm's arena",
   "engine/ir/eval.ts: evalLo": "second result of a synchronous function, in the inner loop of constant folding",

@@ -10,6 +10,9 @@
 
 const C0 = 0x9e3779b1 | 0, C1 = 0x85ebca6b | 0, C2 = 0xc2b2ae35 | 0, C3 = 0x27d4eb2f;
 
+/** The factors of the lanes, of which all but the first are also their initial states: for the same in machine code. */
+export const CHECKSUM_FACTORS = [C0, C1, C2, C3] as const;
+
 /** Writes the checksum of `bytes` to `out`. */
 export function checksum(bytes: Uint8Array, out: Int32Array): void {
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length >> 2);

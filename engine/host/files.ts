@@ -57,8 +57,17 @@ export function linkTarget(path: string): string {
   return own === undefined ? nodeModule("node:fs").readlinkSync(path) : own.readLinkSync(path);
 }
 
+/** Whether there is a file at `path` that this process may look at. Follows symbolic links. */
+export function isFile(path: string | URL): boolean {
+  try {
+    return own === undefined ? nodeModule("node:fs").statSync(path).isFile() : own.statSync(path).isFile;
+  } catch {
+    return false;
+  }
+}
+
 /** The contents of a file. */
-export function readFile(path: string): Uint8Array<ArrayBuffer> {
+export function readFile(path: string | URL): Uint8Array<ArrayBuffer> {
   return own === undefined ? new Uint8Array(nodeModule("node:fs").readFileSync(path)) : own.readFileSync(path);
 }
 

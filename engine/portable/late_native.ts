@@ -1,13 +1,18 @@
 /**
  * The compiler as machine code for this processor, loaded when native threads are to compile for the first time. Out:
- * its code; none in a checkout.
+ * its code; none in a checkout. The image of the code is a file beside the engine's modules, and in npm packages also a
+ * compressed text in a module, for programs in whose bundle it has no file.
  */
+import { fromBase64 } from "../base/base64.ts";
 import { hostArchitecture } from "../host/cpu.ts";
+import { isFile, readFile } from "../host/files.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
+import { nodeModule } from "../host/process.ts";
 import { HAS_NATIVE_COMPILER } from "./generated/native_presence.ts";
-import type { NativeCompilerCode } from "./native_code.ts";
+import type { NativeCompiler, NativeCompilerCode } from "./native_code.ts";
 
 type NativeModule = { readonly NATIVE_COMPILER: NativeCompilerCode | undefined };
+type PackedModule = { readonly PACKED_COMPILER: string | undefined };
 
 const CODES: Readonly<Record<"x64" | "arm64", LateModule<NativeModule>>> = {
   x64: new LateModule(
@@ -20,16 +25,66 @@ const CODES: Readonly<Record<"x64" | "arm64", LateModule<NativeModule>>> = {
   ),
 };
 
+/** The images. */
+const FILES: Readonly<Record<"x64" | "arm64", URL>> = {
+  x64: new URL("./generated/compiler_image_x64.bin", import.meta.url),
+  arm64: new URL("./generated/compiler_image_arm64.bin", import.meta.url),
+};
+
+/** The images again, compressed with Brotli, in base 64. */
+const PACKED: Readonly<Record<"x64" | "arm64", LateModule<PackedModule>>> = {
+  x64: new LateModule(
+    new URL(`./generated/packed_compiler_x64.${SUFFIX}`, import.meta.url),
+    () => import("./generated/packed_compiler_x64.ts"),
+  ),
+  arm64: new LateModule(
+    new URL(`./generated/packed_compiler_arm64.${SUFFIX}`, import.meta.url),
+    () => import("./generated/packed_compiler_arm64.ts"),
+  ),
+};
+
 /** Must be called before {@linkcode nativeCompilerCode} where modules cannot be loaded synchronously. */
 export async function prepareNativeCompiler(): Promise<void> {
-  await CODES[hostArchitecture()].prepare();
+  const arch = hostArchitecture();
+  await CODES[arch].prepare();
+  if (HAS_NATIVE_COMPILER && !isFile(FILES[arch])) await PACKED[arch].prepare();
+}
+
+/** The image, read in advance. */
+let kept: Uint8Array | undefined;
+
+/** Reads the image now, for a process that cannot open files later. */
+export function keepNativeImage(): void {
+  if (HAS_NATIVE_COMPILER) kept ??= imageFile();
+}
+
+/** The contents of the image's file; undefined if there is none, or if it cannot be read. */
+function imageFile(): Uint8Array | undefined {
+  try {
+    return readFile(FILES[hostArchitecture()]);
+  } catch {
+    return undefined;
+  }
+}
+
+function packedImage(): Uint8Array | undefined {
+  const text = PACKED[hostArchitecture()].get().PACKED_COMPILER;
+  if (text === undefined) return undefined;
+  return new Uint8Array(nodeModule("node:zlib").brotliDecompressSync(fromBase64(text)));
+}
+
+function* images(): Generator<Uint8Array> {
+  for (const read of [() => kept ?? imageFile(), packedImage]) {
+    const image = read();
+    if (image !== undefined) yield image;
+  }
 }
 
 /** Loads machine code that is used in place of that of packages. */
-let given: (() => NativeCompilerCode) | undefined;
+let given: (() => NativeCompiler) | undefined;
 
 /** Uses other machine code from now on: tests and measurements of a checkout, which has none, build it. */
-export function useNativeCompiler(load: () => NativeCompilerCode): void {
+export function useNativeCompiler(load: () => NativeCompiler): void {
   given = load;
 }
 
@@ -39,6 +94,8 @@ export function hasNativeCompiler(): boolean {
 }
 
 /** The machine code, loaded now. */
-export function nativeCompilerCode(): NativeCompilerCode | undefined {
-  return given === undefined ? CODES[hostArchitecture()].get().NATIVE_COMPILER : given();
+export function nativeCompilerCode(): NativeCompiler | undefined {
+  if (given !== undefined) return given();
+  const code = CODES[hostArchitecture()].get().NATIVE_COMPILER;
+  return code && { ...code, images };
 }

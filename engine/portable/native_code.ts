@@ -2,8 +2,6 @@
  * The compiled form of the compiler as machine code, the form that packages can contain
  * (scripts/package/build_native_compiler.ts). In a checkout there is none, and the host's WebAssembly runs the form.
  */
-import { fromBase64 } from "../base/base64.ts";
-import { nodeModule } from "../host/process.ts";
 
 /** A function of the compiler: byte offsets in the code. */
 export interface NativeFunction {
@@ -14,11 +12,11 @@ export interface NativeFunction {
 
 /** The compiler's code, the contents of its memory, and the layout and contents of its VM context. */
 export interface NativeCompilerCode {
-  /**
-   * Position-independent machine code for every processor of the architecture, followed by the initial contents of the
-   * memory from address 0 on; compressed with Brotli, in base 64.
-   */
-  readonly image: string;
+  /** Size in bytes of the image: code, initial contents of the memory from address 0 on, zeros; a multiple of 16. */
+  readonly imageBytes: number;
+  /** The checksum of the image (artifact/checksum.ts). */
+  readonly checksum: readonly number[];
+  /** Size of the position-independent code, for every processor of the architecture; a multiple of 16. */
   readonly codeBytes: number;
   readonly dataBytes: number;
   readonly contextBytes: number;
@@ -40,12 +38,8 @@ export interface NativeCompilerCode {
   readonly exports: Readonly<Record<string, NativeFunction>>;
 }
 
-/** The machine code, and the initial contents of the memory. Throws an Error if they are damaged. */
-export function nativeImage({ image, codeBytes, dataBytes }: NativeCompilerCode): {
-  readonly code: Uint8Array;
-  readonly data: Uint8Array;
-} {
-  const bytes = new Uint8Array(nodeModule("node:zlib").brotliDecompressSync(fromBase64(image)));
-  if (bytes.length !== codeBytes + dataBytes) throw new Error("The compiler's machine code is damaged");
-  return { code: bytes.subarray(0, codeBytes), data: bytes.subarray(codeBytes) };
+/** The compiler with the copies of its image. */
+export interface NativeCompiler extends NativeCompilerCode {
+  /** The copies, the fastest to read first. A copy may be damaged: it must be checked before it is run. */
+  readonly images: () => Iterable<Uint8Array>;
 }

@@ -6,6 +6,7 @@ import { type Engine, type EngineOptions, Memory, NewEngine } from "../api/engin
 import { inNextTurn } from "../host/clocks.ts";
 import { currentHost } from "../host/current.ts";
 import { LateModule } from "../host/late_module.ts";
+import { keepNativeImage } from "../portable/late_native.ts";
 import { runProgram } from "./run_program.ts";
 
 /** A function with a call, a loop, a memory and an import. */
@@ -22,9 +23,9 @@ const PROGRAM = `(module
   (memory (export "memory") 1)
   (func (export "_start") (call $exit (i32.const 0))))`;
 
-/** Late modules of other processors and systems, and the verifier unless it is used. */
+/** Late modules of other processors and systems, images that are files, too, and the verifier unless it is used. */
 function isNeeded(file: string, arch: string, verifies: boolean): boolean {
-  if (/darwin|windows/.test(file)) return false;
+  if (/darwin|windows|packed/.test(file)) return false;
   if (/verif/.test(file)) return verifies;
   return !(arch === "x64" ? /arm64/ : /x64/).test(file);
 }
@@ -42,6 +43,7 @@ function run(engine: Engine): void {
 export async function warmUp(options: EngineOptions): Promise<void> {
   const { arch } = currentHost();
   await LateModule.loadAll((file) => isNeeded(file, arch, options.verify !== undefined && options.verify !== false));
+  keepNativeImage();
   run(NewEngine(options));
   await new Promise<void>((resolve) => inNextTurn(resolve)); // Deno's Node layer reads the path of its executable
   await runProgram(PROGRAM, { files: { a: "" } });

@@ -22,7 +22,7 @@ import type { BegunImage } from "../compile/compile_options.ts";
 import { now } from "../host/clocks.ts";
 import { type Host, PROT } from "../host/host.ts";
 import type { CompilerExports } from "../portable/compiler_interface.ts";
-import { type NativeCompilerCode, type NativeFunction, nativeImage } from "../portable/native_code.ts";
+import type { NativeCompiler, NativeCompilerCode, NativeFunction } from "../portable/native_code.ts";
 import { ListedBodies } from "../portable/listed_bodies.ts";
 import { scanBodies } from "../portable/scan_bodies.ts";
 import type { ContextBlock } from "../runtime/memory/context_arena.ts";
@@ -32,6 +32,7 @@ import { describeModule, type ModuleDescription } from "../translate/describe_mo
 import type { Summaries } from "../translate/summaries.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { callOnStack } from "./call_on_stack.ts";
+import { hasChecksum } from "./native_checksum.ts";
 
 export { describeModule };
 
@@ -60,14 +61,36 @@ interface PlacedCompiler {
 }
 
 /** The code that this realm has placed. */
-let placed: PlacedCompiler | undefined;
+let placed: PlacedCompiler | "damaged" | undefined;
 
-function place({ arena }: GuestThread, native: NativeCompilerCode): PlacedCompiler {
-  const { code, data } = nativeImage(native);
-  const base = arena.allocate(code.length);
-  arena.publish(base, code);
-  return { native, base, data };
+/** Places the code. Throws an Error if all copies of it are damaged, and a RangeError without memory. */
+function place(thread: GuestThread, native: NativeCompiler): PlacedCompiler {
+  if (placed === "damaged") throw new Error(DAMAGED);
+  for (const image of native.images()) {
+    const code = placeIntact(thread, native, image);
+    if (code !== undefined) return code;
+  }
+  placed = "damaged";
+  throw new Error(DAMAGED);
 }
+
+/** Places one copy of the code; undefined if it is damaged. */
+function placeIntact(thread: GuestThread, native: NativeCompiler, image: Uint8Array): PlacedCompiler | undefined {
+  const { imageBytes, codeBytes, dataBytes, checksum } = native;
+  if (image.length !== imageBytes) return undefined;
+  const chunk = thread.arena.open(imageBytes);
+  if (chunk === undefined) throw new RangeError("There is no room for the compiler's machine code");
+  try {
+    chunk.view(imageBytes)!.set(image);
+    if (!hasChecksum(thread, chunk.address, imageBytes, checksum)) return undefined;
+    chunk.publish(codeBytes);
+    return { native, base: chunk.address, data: image.slice(codeBytes, codeBytes + dataBytes) };
+  } finally {
+    chunk.release();
+  }
+}
+
+const DAMAGED = "The compiler's machine code is damaged";
 
 /** The memory of an instance, of which JavaScript sees a part: its engine counts views as memory in use. */
 class CompilerMemory {
@@ -323,7 +346,7 @@ function freeAbandoned(): void {
  */
 function makeInstance(
   thread: GuestThread,
-  native: NativeCompilerCode,
+  native: NativeCompiler,
   bytesOfBodies: number,
   shown: number,
 ): NativeInstance | undefined {
@@ -332,7 +355,7 @@ function makeInstance(
   const wanted = WORK_BYTES + bytesOfBodies * BYTES_PER_BODY_BYTE;
   const bytes = Math.ceil(Math.min(wanted, MAX_MEMORY_BYTES) / PAGE) * PAGE;
   if (host.runWithFaults === undefined || shown > bytes) return undefined;
-  const compiler = placed ??= place(thread, native);
+  const compiler = placed = placed instanceof Object ? placed : place(thread, native);
   return host.releasingOnError(() => new NativeInstance(thread, compiler, bytes, shown));
 }
 
@@ -342,7 +365,7 @@ function makeInstance(
  */
 export function summarizeNatively(
   thread: GuestThread,
-  native: NativeCompilerCode,
+  native: NativeCompiler,
   valid: ValidModule,
 ): Summaries | undefined {
   const bytes = bodyBytes(valid.funcs);
@@ -361,7 +384,7 @@ export function summarizeNatively(
  */
 export function startNativeBodies<Image>(
   thread: GuestThread,
-  native: NativeCompilerCode,
+  native: NativeCompiler,
   begun: BegunImage<Image>,
   description: ModuleDescription,
 ): NativeBodies<Image> | undefined {

@@ -8,6 +8,7 @@ import { assembleX64 } from "./assembler/assemble_x64.ts";
 import type { Assembled } from "./assembler/program.ts";
 import { COMPARISONS } from "./programs/bsearch.ts";
 import { CALLS } from "./programs/calls.ts";
+import { CHECKSUM } from "./programs/checksum.ts";
 import { DARWIN_WATCHDOG } from "./programs/darwin_watchdog.ts";
 import { ENTRIES } from "./programs/entries.ts";
 import { REFERENCES } from "./programs/references.ts";
@@ -46,6 +47,7 @@ export const PROGRAM_FILES: readonly (readonly [string, Readonly<Record<string, 
   ["backend_arm64/generated_entries.ts", { ENTRY_JUMP: ENTRIES.arm64.jump, LAZY_ENTRY: ENTRIES.arm64.lazy }],
   ["profile/generated_sampler_code.ts", { SAMPLER_HANDLER }],
   ["baseline/generated/routines.ts", { KERNEL_THREAD_ROUTINE: ROUTINES.thread, LAZY_ROUTINE: ROUTINES.lazy }],
+  ["portable/generated/checksum_routine.ts", { CHECKSUM }],
 ];
 
 /** Assembles the text of a program for a key of `Program`. */

@@ -57,7 +57,7 @@ Deno.test({
         }
       }
     }
-    equal(programs, 33);
+    equal(programs, 35);
   },
 });
 

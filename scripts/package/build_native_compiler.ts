@@ -1,21 +1,23 @@
 /**
  * Compiles the optimizing compiler to machine code, for packages:
  * `deno run -A scripts/package/build_native_compiler.ts --out DIR`. In: the compiler as WebAssembly
- * (engine/portable/generated/) and the optimizing compiler of the same tree. Out: `native_compiler_x64.js`,
- * `native_compiler_arm64.js` and `native_presence.js` in DIR, which replace the modules of these names there.
+ * (engine/portable/generated/) and the optimizing compiler of the same tree. Out: `native_presence.js`,
+ * and for each processor ARCH `native_compiler_ARCH.js`, its image `compiler_image_ARCH.bin`, and the same compressed,
+ * `packed_compiler_ARCH.js`, in DIR; native_modules.ts has their places.
  * Invariants: the same tree gives the same bytes; the verifier of machine code has proven each function.
  */
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { brotliCompressSync, constants } from "node:zlib";
 import { GLOBAL_SIZE, RECORD } from "../../engine/abi/context_layout.ts";
+import { checksum } from "../../engine/artifact/checksum.ts";
 import { COLLECTOR_OPTIONS } from "../../engine/artifact/find_module.ts";
 import { ARM64 } from "../../engine/backend_arm64/target.ts";
 import { X64 } from "../../engine/backend_x64/target.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { compileModule, prepareBodyCompiler, stubContext } from "../../engine/compile/compile.ts";
 import { unprovenError, verifyCompiled } from "../../engine/compile/verify_module.ts";
-import type { NativeCompilerCode } from "../../engine/portable/native_code.ts";
+import type { NativeCompiler } from "../../engine/portable/native_code.ts";
 import { compilerBytes } from "../../engine/portable/portable_form.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import type { Expr, Module } from "../../engine/wasm/module.ts";
@@ -55,11 +57,24 @@ function initialElements({ tables, elems }: Module): number[] {
   return elements;
 }
 
+function alignedUp(bytes: number): number {
+  return Math.ceil(bytes / 16) * 16;
+}
+
+/** Code and data as the loader reads them (NativeCompilerCode). */
+function imageOf(code: Uint8Array, data: Uint8Array): Uint8Array {
+  const dataAt = alignedUp(code.length);
+  const image = new Uint8Array(alignedUp(dataAt + data.length));
+  image.set(code);
+  image.set(data, dataAt);
+  return image;
+}
+
 /**
  * The compiler's machine code for `arch`, for every processor of that architecture. Throws UnprovenCodeError if the
  * verifier does not prove it.
  */
-export async function nativeCompiler(arch: typeof NATIVE_TARGETS[number]): Promise<NativeCompilerCode> {
+export async function nativeCompiler(arch: typeof NATIVE_TARGETS[number]): Promise<NativeCompiler> {
   await prepareBodyCompiler(arch);
   const module = decodeModule(compilerBytes());
   requireSimple(module);
@@ -78,14 +93,15 @@ export async function nativeCompiler(arch: typeof NATIVE_TARGETS[number]): Promi
   const elements = initialElements(module);
   const inTable = [...new Set(elements)].filter((index) => index >= imported);
   const data = initialData(module);
-  const image = new Uint8Array(bytes.length + data.length);
-  image.set(bytes);
-  image.set(data, bytes.length);
+  const image = imageOf(bytes, data);
+  const sum = new Int32Array(4);
+  checksum(image, sum);
   const typeIds = [...valid.canonicalIds];
   return {
-    image: brotliCompressSync(image, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: image.length } })
-      .toString("base64"),
-    codeBytes: bytes.length,
+    images: () => [image],
+    imageBytes: image.length,
+    checksum: [...sum],
+    codeBytes: alignedUp(bytes.length),
     dataBytes: data.length,
     contextBytes: layout.size,
     memory: layout.memoriesOffset,
@@ -106,12 +122,21 @@ export async function nativeCompiler(arch: typeof NATIVE_TARGETS[number]): Promi
   };
 }
 
-/** The module that contains the machine code for `arch`, as JavaScript. */
-async function nativeModule(arch: typeof NATIVE_TARGETS[number]): Promise<string> {
-  return `/** The compiler as machine code for ${arch}. Made by scripts/package/build_native_compiler.ts. */
-const NATIVE_COMPILER = ${JSON.stringify(await nativeCompiler(arch))};
-export { NATIVE_COMPILER };
-`;
+/** The files with the machine code for `arch`, by name. */
+async function nativeFiles(arch: typeof NATIVE_TARGETS[number]): Promise<[string, string | Uint8Array][]> {
+  const { images, ...description } = await nativeCompiler(arch);
+  const [image] = images();
+  const packed = brotliCompressSync(image, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: image.length } });
+  const module = (text: string) =>
+    `/** The compiler as machine code for ${arch}. Made by scripts/package/build_native_compiler.ts. */\n${text}\n`;
+  return [
+    [
+      `native_compiler_${arch}.js`,
+      module(`const NATIVE_COMPILER = ${JSON.stringify(description)};\nexport { NATIVE_COMPILER };`),
+    ],
+    [`compiler_image_${arch}.bin`, image],
+    [`packed_compiler_${arch}.js`, module(`export const PACKED_COMPILER = "${packed.toString("base64")}";`)],
+  ];
 }
 
 if (import.meta.main) {
@@ -120,6 +145,8 @@ if (import.meta.main) {
     about: "Compiles the optimizing compiler to machine code, for packages.",
     options: { out: { value: "DIR", help: "output folder", default: "." } },
   });
-  for (const arch of NATIVE_TARGETS) writeFileSync(join(out, `native_compiler_${arch}.js`), await nativeModule(arch));
+  for (const arch of NATIVE_TARGETS) {
+    for (const [name, contents] of await nativeFiles(arch)) writeFileSync(join(out, name), contents);
+  }
   writeFileSync(join(out, "native_presence.js"), "export const HAS_NATIVE_COMPILER = true;\n");
 }

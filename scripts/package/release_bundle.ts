@@ -8,7 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../../project/versions/release_index.ts";
-import { NATIVE_MODULES, NATIVE_SCRIPTS } from "./native_modules.ts";
+import { NATIVE_IMAGES, NATIVE_MODULES, NATIVE_SCRIPTS } from "./native_modules.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
 import { compileQuickRunsEagerly, compileRunsEagerly } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
@@ -49,6 +49,9 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["native_compiler", "", "engine/tiers/native_compiler.ts"],
   ["native_compiler_x64", "generated/", "engine/portable/generated/native_compiler_x64.ts"],
   ["native_compiler_arm64", "generated/", "engine/portable/generated/native_compiler_arm64.ts"],
+  // Without contents: a bundle has the images as files.
+  ["packed_compiler_x64", "generated/", "engine/portable/generated/packed_compiler_x64.ts"],
+  ["packed_compiler_arm64", "generated/", "engine/portable/generated/packed_compiler_arm64.ts"],
   ["native_references", "", "engine/host/systems/native_references.ts"],
 ];
 
@@ -90,6 +93,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ['"../build/module.wasm"', '"../build/module.wasm"'],
   // No command starts a runner: `waft runner` is one.
   ["`./program.${SUFFIX}`", '"./waft.js"'],
+  ...NATIVE_IMAGES.map(({ name }) => [`"./generated/${name}"`, `"./${name}"`] as const),
   ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
   ...EARLY.map((path) => [`\`${path}.\${SUFFIX}\``, `"${path}.js"`] as const),
   ['"../api/self_test_program.ts"', '"./self_test_program.js"'],
@@ -232,8 +236,11 @@ function mergeChunksIn(folder: string, entry: string, kept: readonly string[] = 
   );
 }
 
-/** Runs `action` while the tree's modules of machine code (native_modules.ts) have their contents. */
-function withNativeModules<T>(tree: string, action: () => T): T {
+/**
+ * Runs `action` while the tree's modules of machine code (native_modules.ts) have their contents; returns its result,
+ * and the images by name.
+ */
+function withNativeModules<T>(tree: string, action: () => T): { bundled: T; images: Map<string, Uint8Array> } {
   const scratch = mkdtempSync(join(tmpdir(), "waft-native-"));
   const kept = NATIVE_MODULES.map(({ folder, name }) => {
     const path = join(tree, `engine/${folder}/${name}.ts`);
@@ -244,7 +251,8 @@ function withNativeModules<T>(tree: string, action: () => T): T {
       run(process.execPath, ["run", "--allow-all", "--quiet", script, "--out", scratch], tree);
     }
     for (const { path, name } of kept) writeFileSync(path, readFileSync(join(scratch, `${name}.js`)));
-    return action();
+    const images = NATIVE_IMAGES.map(({ name }) => [name, new Uint8Array(readFileSync(join(scratch, name)))] as const);
+    return { bundled: action(), images: new Map(images) };
   } finally {
     for (const { path, text } of kept) writeFileSync(path, text);
     rmSync(scratch, { recursive: true, force: true });
@@ -253,24 +261,28 @@ function withNativeModules<T>(tree: string, action: () => T): T {
 
 /**
  * Bundles the modules of a tree with machine code; `entry` as for `bundleModules`. Their URLs are those of the
- * bundle, and they contain the digest of all modules and the engine's stamp.
+ * bundle, and they contain the digest of all modules and the engine's stamp. `images` are files beside them.
  */
-export function placedModules(tree: string, version: string, entry?: string): Map<string, string> {
+export function placedModules(
+  tree: string,
+  version: string,
+  entry?: string,
+): { readonly modules: ReadonlyMap<string, string>; readonly images: ReadonlyMap<string, Uint8Array> } {
   const stamp = engineStampOf(tree);
-  const bundled = withNativeModules(tree, () => bundleModules(tree, version, entry));
+  const { bundled, images } = withNativeModules(tree, () => bundleModules(tree, version, entry));
   const build = sha256(new TextEncoder().encode([...bundled.values()].map(sha256).join(""))).slice(0, 32);
   const placed = (path: string, bytes: Uint8Array): string =>
     placeUrls(new TextDecoder().decode(bytes), path).replaceAll(BUILD_MARK, build).replaceAll(STAMP_MARK, stamp);
-  return new Map([...bundled].map(([path, bytes]) => [path, placed(path, bytes)]));
+  return { modules: new Map([...bundled].map(([path, bytes]) => [path, placed(path, bytes)])), images };
 }
 
 /** Builds the platform-independent files of a bundle. */
 export function buildBundle(tree: string, version: string, keys: ReleaseKeys | undefined): Map<string, Uint8Array> {
   const text = (content: string): Uint8Array => new TextEncoder().encode(content);
   const files = new Map<string, Uint8Array>();
-  for (const [path, module] of placedModules(tree, version)) {
-    files.set(`lib/${path}`, text(loadLate(module)));
-  }
+  const { modules, images } = placedModules(tree, version);
+  for (const [path, module] of modules) files.set(`lib/${path}`, text(loadLate(module)));
+  for (const [name, image] of images) files.set(`lib/${name}`, image);
   compileQuickRunsEagerly(files, "lib/waft.js", QUICK_FILES);
   compileRunsEagerly(files, "lib/waft.js", QUICK_FILES);
   run(process.execPath, ["run", "--allow-all", "--quiet", "scripts/generate/build_reference.ts"], tree);
@@ -294,9 +306,10 @@ function engineStampOf(tree: string): string {
   return run(process.execPath, ["eval", "--no-check", program], tree).toString().trim();
 }
 
-/** The place of a program as a module of FIRST_FOLDER sees it; other modules are in the same folder. */
+/** The place of a program or an image as a module of FIRST_FOLDER sees it; other modules are in the same folder. */
 function fromFirst(place: string): string {
-  return PROGRAMS.some(([name]) => place === `"./${name}.js"`) ? place.replace("./", "../") : place;
+  const outside = [...PROGRAMS.map(([name]) => `"./${name}.js"`), ...NATIVE_IMAGES.map(({ name }) => `"./${name}"`)];
+  return outside.includes(place) ? place.replace("./", "../") : place;
 }
 
 /** A template without the names of its variables, which a minified module does not keep. */

@@ -17,6 +17,7 @@ import { fileURLToPath } from "node:url";
 import { platformName } from "../../project/base/paths.ts";
 import { VERSION } from "../../project/base/version_string.ts";
 import { denoCache, fetchProgram } from "./pinned_deno.ts";
+import { NATIVE_IMAGES } from "./native_modules.ts";
 import { MODULES_BY_URL, placedModules } from "./release_bundle.ts";
 import { executableName, run, say } from "./release_files.ts";
 import { readTaskLine } from "../task_options.ts";
@@ -101,12 +102,23 @@ const WITHOUT_CONFIGURATION = ["bunfig", "dotenv", "tsconfig", "package-json"].m
   `--no-compile-autoload-${name}`
 );
 
-/** Writes the bundle's modules into `folder`. Bundling writes beside the sources, hence a copy of the tree. */
+/**
+ * Writes the bundle's modules and images into `folder`. Bundling writes beside the sources, hence a copy of the tree.
+ */
 function writeModules(tree: string, version: string, folder: string): void {
   mkdirSync(folder, { recursive: true });
-  for (const [path, text] of placedModules(tree, version, 'import "./single_entry.ts";\n')) {
-    writeFileSync(join(folder, path), text);
-  }
+  const { modules, images } = placedModules(tree, version, 'import "./single_entry.ts";\n');
+  for (const [path, contents] of [...modules, ...images]) writeFileSync(join(folder, path), contents);
+}
+
+/** Images keep the names by which they are read. */
+const IMAGE_OPTIONS = ["--loader=.bin:file", "--asset-naming=[name].[ext]"];
+
+/** The images that are read on a platform: native threads compile on Linux alone. */
+function imagesFor(platform: string): string[] {
+  const [os, arch] = platform.split("/");
+  const suffix = `_${arch === "amd64" ? "x64" : arch}.bin`;
+  return os === "linux" ? NATIVE_IMAGES.map(({ name }) => name).filter((name) => name.endsWith(suffix)) : [];
 }
 
 /** The executable's name for a platform, such as `waft-windows-amd64.exe`. */
@@ -139,10 +151,17 @@ export function buildSingles(
       const file = join(out, singleName(row.platform));
       const source = placeBun(row, join(scratch, "bun"), cache);
       const options = ["--compile", "--bytecode", "--format=esm", "--splitting", `--target=${row.target}`];
-      const files = ["waft.js", ...MODULES_BY_URL, "--outfile", file];
+      const files = ["waft.js", ...MODULES_BY_URL, ...imagesFor(row.platform), "--outfile", file];
       run(
         own,
-        ["build", ...options, ...WITHOUT_CONFIGURATION, `--compile-executable-path=${source}`, ...files],
+        [
+          "build",
+          ...options,
+          ...IMAGE_OPTIONS,
+          ...WITHOUT_CONFIGURATION,
+          `--compile-executable-path=${source}`,
+          ...files,
+        ],
         modules,
       );
       say(`made ${file}`);

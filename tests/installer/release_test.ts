@@ -250,6 +250,8 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/parallel/worker",
       "engine/portable/generated/native_compiler_arm64",
       "engine/portable/generated/native_compiler_x64",
+      "engine/portable/generated/packed_compiler_arm64",
+      "engine/portable/generated/packed_compiler_x64",
       "engine/portable/portable_form",
       "engine/runtime/instance/continuations",
       "engine/script/script_thread",

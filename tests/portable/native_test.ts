@@ -34,7 +34,29 @@ import { NativeJobs } from "../../engine/tiers/native_job.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { nativeCompiler } from "../../scripts/package/build_native_compiler.ts";
 
-const NATIVE = await nativeCompiler(hostArchitecture());
+const BUILT = await nativeCompiler(hostArchitecture());
+const [IMAGE] = BUILT.images();
+
+/** The image with other bits at an offset. */
+function damaged(at: number, bits: number): Uint8Array {
+  const copy = IMAGE.slice();
+  copy[at] ^= bits;
+  return copy;
+}
+
+/** The compiler with copies of its image that must not be run before the one that must. */
+const NATIVE = {
+  ...BUILT,
+  images: () => [
+    new Uint8Array(0),
+    IMAGE.subarray(0, -16),
+    damaged(0, 1),
+    damaged(BUILT.codeBytes, 0x80),
+    damaged(IMAGE.length - 1, 0x10),
+    new Uint8Array(IMAGE.length),
+    IMAGE,
+  ],
+};
 useNativeCompiler(() => NATIVE);
 
 /** Native threads compile on Linux alone; elsewhere Workers do. */
