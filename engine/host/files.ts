@@ -57,8 +57,14 @@ export function linkTarget(path: string): string {
   return own === undefined ? nodeModule("node:fs").readlinkSync(path) : own.readLinkSync(path);
 }
 
-/** Whether there is a file at `path` that this process may look at. Follows symbolic links. */
-export function isFile(path: string | URL): boolean {
+/** Whether this process may read `path` without asking: at a terminal, Deno asks the user for a missing permission. */
+function mayRead(path: string | URL): boolean {
+  return own === undefined || own.permissions.querySync({ name: "read", path }).state === "granted";
+}
+
+/** Whether there is a file at `path` that this process may read without asking. Follows symbolic links. */
+export function isReadableFile(path: string | URL): boolean {
+  if (!mayRead(path)) return false;
   try {
     return own === undefined ? nodeModule("node:fs").statSync(path).isFile() : own.statSync(path).isFile;
   } catch {

@@ -5,7 +5,7 @@
  */
 import { fromBase64 } from "../base/base64.ts";
 import { hostArchitecture } from "../host/cpu.ts";
-import { isFile, readFile } from "../host/files.ts";
+import { isReadableFile, readFile } from "../host/files.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { nodeModule } from "../host/process.ts";
 import { HAS_NATIVE_COMPILER } from "./generated/native_presence.ts";
@@ -47,7 +47,7 @@ const PACKED: Readonly<Record<"x64" | "arm64", LateModule<PackedModule>>> = {
 export async function prepareNativeCompiler(): Promise<void> {
   const arch = hostArchitecture();
   await CODES[arch].prepare();
-  if (HAS_NATIVE_COMPILER && !isFile(FILES[arch])) await PACKED[arch].prepare();
+  if (HAS_NATIVE_COMPILER && !isReadableFile(FILES[arch])) await PACKED[arch].prepare();
 }
 
 /** The image, read in advance. */
@@ -58,10 +58,11 @@ export function keepNativeImage(): void {
   if (HAS_NATIVE_COMPILER) kept ??= imageFile();
 }
 
-/** The contents of the image's file; undefined if there is none, or if it cannot be read. */
+/** The contents of the image's file; undefined if there is none that can be read. */
 function imageFile(): Uint8Array | undefined {
+  const file = FILES[hostArchitecture()];
   try {
-    return readFile(FILES[hostArchitecture()]);
+    return isReadableFile(file) ? readFile(file) : undefined;
   } catch {
     return undefined;
   }
