@@ -129,14 +129,16 @@ export class StackReader {
       this.#addCall(link);
       return this.#afterLink(words, link);
     }
-    const sizes = new Set([...nearSites(tables, at, start, end).map(({ frame }) => frame >> 3), 0]);
-    for (let k = 0; k < FRAME_WORDS; k++) sizes.add(k);
+    // A frame has words that were never written: elsewhere than at a known size, a call by address may be one of an
+    // activation that has returned.
+    const known = new Set([...nearSites(tables, at, start, end).map(({ frame }) => frame >> 3), 0]);
+    const sizes = new Set([...known, ...Array.from({ length: Math.min(FRAME_WORDS, words.length) }, (_, k) => k)]);
     let possible = -1;
     for (const size of sizes) {
       if (size >= words.length) continue;
       const kind = this.#calls(words[size], entry);
       if (kind === "this") return size;
-      if (kind === "unknown" && possible < 0) possible = size;
+      if (kind === "unknown" && possible < 0 && (known.has(size) || known.size === 1)) possible = size;
     }
     return possible;
   }
