@@ -42,7 +42,7 @@ const ACCOUNT = "ada:$2y$05$abcdefghijklmnopqrstuuUUvddHRmhXjg7IYl72Nv1THBPI9/EJ
 const CLIENTS = {
   oras: ["go", "install", "oras.land/oras/cmd/oras@v1.3.6"],
   cosign: ["go", "install", "github.com/sigstore/cosign/v2/cmd/cosign@v2.6.5"],
-  wkg: ["cargo", "install", "wkg", "--locked", "--root", CACHE],
+  wkg: ["cargo", "install", "wkg@0.16.1", "--locked", "--root", CACHE],
 } as const;
 type Client = keyof typeof CLIENTS;
 
@@ -198,10 +198,30 @@ function exchange(host: string): void {
     equal(digestOf(join(folder, "pulled-wkg.wasm")), HELLO_DIGEST, "bytes");
     equal(waft("run", oci("by-wkg:1")), "hello", "output");
   });
-  direction("wkg pushes, oras pulls; oras pushes, wkg pulls", ["wkg", "oras"], () => {
+  direction("wkg pushes, oras pulls", ["wkg", "oras"], () => {
     client("oras", "resolve", "--plain-http", reference("by-wkg:1"));
-    client("wkg", "oci", "pull", "--insecure", host, "--output", "oras-wkg.wasm", reference("by-oras:1"));
+    client("oras", "pull", "--plain-http", "-o", "oras-wkg", reference("by-wkg:1"));
+    const blob = `${reference("by-wkg")}@sha256:${HELLO_DIGEST}`;
+    client("oras", "blob", "fetch", "--plain-http", "-o", "oras-wkg.wasm", blob);
     equal(digestOf(join(folder, "oras-wkg.wasm")), HELLO_DIGEST, "bytes");
+  });
+  // wkg takes no artifact with the empty configuration that oras writes by itself; waft does.
+  direction("oras pushes with the configuration of wkg, wkg and waft pull", ["wkg", "oras"], () => {
+    client("oras", "manifest", "fetch-config", "--plain-http", "-o", "config.json", reference("by-wkg:1"));
+    const config = "config.json:application/vnd.wasm.config.v0+json";
+    const pushed = client(
+      "oras",
+      "push",
+      "--plain-http",
+      "--config",
+      config,
+      reference("like-wkg:1"),
+      `hello.wasm:${TYPE}`,
+    );
+    client("wkg", "oci", "pull", "--insecure", host, "--output", "like-wkg.wasm", reference("like-wkg:1"));
+    equal(digestOf(join(folder, "like-wkg.wasm")), HELLO_DIGEST, "bytes");
+    equal(digestIn(waft("pull", oci("like-wkg:1"), "-o", "like-waft.wasm")), digestIn(pushed), "digest");
+    equal(digestOf(join(folder, "like-waft.wasm")), HELLO_DIGEST, "bytes");
   });
   direction("cosign signs what waft pushed, waft checks it", ["cosign"], () => {
     const digest = digestIn(waft("push", oci("signed:1"), HELLO));
