@@ -14,10 +14,12 @@ interface NodeModules {
   "node:async_hooks": typeof import("node:async_hooks");
   "node:buffer": typeof import("node:buffer");
   "node:child_process": typeof import("node:child_process");
+  "node:cluster": Pick<typeof import("node:cluster").default, "isWorker">;
   "node:crypto": typeof import("node:crypto");
   "node:fs": typeof import("node:fs");
   "node:module": typeof import("node:module");
   "node:os": typeof import("node:os");
+  "node:process": Pick<typeof process, "send">;
   "node:timers": typeof import("node:timers");
   "node:url": typeof import("node:url");
   "node:wasi": typeof import("node:wasi");

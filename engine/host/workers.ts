@@ -60,6 +60,7 @@ export function workerCount(): number {
 export function startWorkers(module: URL, count: number): ((message: unknown) => void)[] {
   try {
     const { Worker } = nodeModule("node:worker_threads");
+    if (failsToStartWorkers()) mayStart = false;
     while (mayStart && WORKERS.length < count && hasAddressSpace(currentHost(), WORKER_ROOM)) {
       const worker = new Worker(module);
       worker.unref();
@@ -77,6 +78,11 @@ export function startWorkers(module: URL, count: number): ((message: unknown) =>
   }
   if (WORKERS.length > 0) endLater();
   return WORKERS.slice(0, count).map((worker) => (message) => worker.postMessage(message));
+}
+
+/** Deno 2.9 ends each Worker of a process that is a worker of `node:cluster`, with an error that it also prints. */
+function failsToStartWorkers(): boolean {
+  return "Deno" in globalThis && nodeModule("node:process").send !== undefined && nodeModule("node:cluster").isWorker;
 }
 
 function endLater(): void {

@@ -48,6 +48,7 @@ Deno.test({
     await Promise.all(clients);
     assert.deepEqual(served.events.filter(({ event }) => event === "reloaded").map(({ ok }) => ok), [true, false]);
     assert.match(served.err, /http\.wat: not a component/);
+    assert.doesNotMatch(served.err, /Uncaught/);
     assert.equal((await get(`${operators}readyz`)).status, 200);
     let body = "";
     const sample = (series: string) =>
