@@ -85,7 +85,7 @@ export const KIND = {
 } as const;
 
 /** Operations of KIND.ALU, by their number in the encoding of x64. AND_NOT: of the inverted operand. */
-export const ALU = { ADD: 0, OR: 1, SUBTRACT_BORROW: 3, AND: 4, SUB: 5, XOR: 6, AND_NOT: 8 } as const;
+export const ALU = { ADD: 0, OR: 1, ADD_CARRY: 2, SUBTRACT_BORROW: 3, AND: 4, SUB: 5, XOR: 6, AND_NOT: 8 } as const;
 /** Operations of KIND.BIT_FIELD. */
 export const BIT_FIELD = { SIGNED: 0, INSERT: 1, UNSIGNED: 2 } as const;
 /** Operations of KIND.SHIFT, by their number in the encoding. */

@@ -29,6 +29,7 @@ export const X64_FORMS: readonly string[] = [
     `-,66 1 81/${k} ${kind} m w z`,
     `-,66 1 83/${k} ${kind} m w b`,
   ]),
+  "- 1 13 ALU.2 r,m d",
   "- 1 1b ALU.3 r,m d",
   "- 1 84 TEST m,r 1",
   "-,66 1 85 TEST m,r w",

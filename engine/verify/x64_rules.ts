@@ -181,8 +181,9 @@ export function arithmetic(a: Analysis): void {
       return isImmediate ? addAmount(a, to, -code.immediate[n], size) : subtract(a, to, from, size);
     case ALU.SUBTRACT_BORROW:
       // A register less itself less the carry: a mask.
-      if (isImmediate || to !== from) break;
-      return setMask(a.facts, to, size, a.name());
+      return to === from ? setMask(a.facts, to, size, a.name()) : define(a, to, size);
+    case ALU.ADD_CARRY:
+      return define(a, to, size);
     case ALU.AND:
       return and(a, to, from, size);
     case ALU.OR:

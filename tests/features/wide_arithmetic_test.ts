@@ -3,8 +3,15 @@
  * operands from parameters and with constants, in every tier and bounds mode.
  */
 import assert from "node:assert/strict";
+import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.ts";
+import { OPTIMIZING_X64 } from "../../engine/backend_x64/optimizing_target.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
+import { prepareBodyCompiler } from "../../engine/compile/compile.ts";
+import { compileVerified } from "../../engine/compile/compile_proven.ts";
 import { Engine, NewEngine, OPTIMIZATION_ROWS } from "../../engine/mod.ts";
+import { codeSettings } from "../../engine/settings/code_settings.ts";
+import { featureSet } from "../../engine/settings/features.ts";
+import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { parseModule } from "../../engine/text/parse_module.ts";
 import { printModule } from "../../engine/text/print.ts";
 
@@ -136,3 +143,22 @@ Deno.test("wide arithmetic has its binary codes, and its text survives a round t
   const again = parseModule(printModule(decodeModule(parseModule(moduleText()).bytes)));
   assert.deepEqual(again.bytes, parseModule(moduleText()).bytes);
 });
+
+for (const target of [OPTIMIZING_X64, OPTIMIZING_ARM64]) {
+  for (const tier of ["baseline", "optimizing"] as const) {
+    Deno.test(`the verifier proves wide arithmetic of the tier ${tier} for ${target.name} without another attempt`, async () => {
+      await prepareBodyCompiler(target.name);
+      for (const explicitBounds of [false, true]) {
+        const options = {
+          target,
+          tier,
+          features: featureSet(),
+          optimizations: optimizationSet(),
+          settings: codeSettings({ explicitBounds }),
+          cpu: new Set<string>(),
+        };
+        assert.deepEqual(compileVerified(parseModule(moduleText()), options).first.unproven, []);
+      }
+    });
+  }
+}
