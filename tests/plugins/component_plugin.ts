@@ -1,6 +1,6 @@
 /**
- * Component plugins for tests. In: core modules in text form, and worlds in WIT. Out: components in binary form, plugins
- * that provide the interface `t:p/x@1.0.0`, and a plugin with a module that calls it.
+ * Component plugins for tests. In: core modules in text form, and worlds in WIT. Out: components in binary form,
+ * plugins that provide the interface `t:p/x@1.0.0`, and a plugin with a module that calls it.
  */
 import { newComponent } from "../../component/build/new_component.ts";
 import { parseWit } from "../../component/wit/parse.ts";
