@@ -60,7 +60,7 @@ export function workerCount(): number {
 export function startWorkers(module: URL, count: number): ((message: unknown) => void)[] {
   try {
     const { Worker } = nodeModule("node:worker_threads");
-    if (failsToStartWorkers()) mayStart = false;
+    if (mayStart && failsToStartWorkers()) mayStart = false;
     while (mayStart && WORKERS.length < count && hasAddressSpace(currentHost(), WORKER_ROOM)) {
       const worker = new Worker(module);
       worker.unref();
