@@ -3,7 +3,7 @@
  * edges.
  */
 import type { BlockEnds } from "../codegen/block_ends.ts";
-import { edgeLabel, emitChain } from "../codegen/emit_edges.ts";
+import { edgeLabel, emitChain, tableMask } from "../codegen/emit_edges.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { leaLabel } from "./emit_calls.ts";
 import { ri, rr } from "./emit_row.ts";
@@ -26,12 +26,19 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const last = n - 1;
   const total = (v.aux[i] & 1) !== 0;
   const temp = e.register(v.firstOperand[i] + 1);
+  const mask = total || !e.options.masksTables ? 0 : tableMask(last);
   let entry = index;
   // An index that cannot exceed the last edge's number needs no check; the table then has an entry for that edge too.
   if (!total) {
+    // SBB waits for the register's old value, on processors that do not see that the result has none of it.
+    if (e.options.masksTables && mask === 0) rr(e, X.XOR32_R, temp, temp);
     ri(e, X.CMP32_I, index, last);
     e.branch(CC.AE, edgeLabel(e, ends, v.succ[first + last]));
-    if (e.options.masksTables) {
+    if (mask > 0) {
+      rr(e, X.MOV32_L, temp, index);
+      ri(e, X.AND32_I, temp, mask);
+      entry = temp;
+    } else if (e.options.masksTables) {
       // The carry is that of the compare, not of its prediction: no word behind the table is jumped by.
       rr(e, X.SBB32_R, temp, temp);
       rr(e, X.AND32_R, temp, index);
@@ -41,8 +48,8 @@ export function emitSwitch(e: Emission, ends: BlockEnds, i: number, first: numbe
   const table = e.newLabel();
   e.tableLabel.push(table);
   e.tableFirst.push(e.tableTargets.length);
-  const entries = total ? n : last;
-  for (let k = 0; k < entries; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + k]));
+  const entries = total ? n : mask > 0 ? mask + 1 : last;
+  for (let k = 0; k < entries; k++) e.tableTargets.push(edgeLabel(e, ends, v.succ[first + Math.min(k, last)]));
   leaLabel(e, SCRATCH, table);
   emitMemory(e.asm, X.MOVSXD, temp, e.asm.indexed(SCRATCH, entry, 2, 0));
   rr(e, X.ADD64_R, temp, SCRATCH);

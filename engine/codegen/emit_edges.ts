@@ -144,3 +144,16 @@ export function emitChain<E extends FunctionEmission>(
   jumpTo(e, ends, edgeLabel(e, ends, otherwise));
   return true;
 }
+
+/** The most entries that are added to a jump table, so that a mask bounds its index. */
+const MAX_ADDED_ENTRIES = 64;
+
+/**
+ * The mask of the index of a table whose first `entries` entries are cases and whose others are the default, so that
+ * their number is a power of two: after a mispredicted check, no word behind the table is jumped by, and the load of
+ * the entry does not wait for the check. 0: the table would be too long.
+ */
+export function tableMask(entries: number): number {
+  const mask = (1 << (32 - Math.clz32(entries - 1))) - 1;
+  return mask + 1 - entries <= MAX_ADDED_ENTRIES ? mask : 0;
+}

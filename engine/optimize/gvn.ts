@@ -24,7 +24,8 @@ import { DominatingConditions } from "./dominating_conditions.ts";
 import { accessBytes, isLoad, isStore, MemoryState } from "./memory_state.ts";
 import { foldAddress, orderOperands, simplify } from "./simplify.ts";
 
-const { CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD, STORE, CALL_BUILTIN } = OP;
+const { ADD, CONST, PARAM, RESULT, JUMP, BRANCH, SWITCH, TRAP_IF, TRAP, BOUNDS, LOAD, STORE, CALL_BUILTIN, EQ, NE } =
+  OP;
 const CHAIN = 24;
 
 /** The enabled parts of GVN, by key of the `optimizations` setting. */
@@ -659,7 +660,29 @@ export class Gvn implements Rewriting {
     else if (op === BRANCH) {
       this.#passArguments(f.b[i]);
       this.#passArguments(f.c[i]);
+      this.#compareNext(i);
     } else if (op === SWITCH) { for (let e = f.b[i], end = e + f.c[i]; e < end; e++) this.#passArguments(e); }
+  }
+
+  /**
+   * If branch `i` repeats a loop by comparing a parameter of its header with a constant, and adds a constant to the
+   * parameter, the sum is compared: the old value need not outlive the new one.
+   */
+  #compareNext(i: number): void {
+    const f = this.f;
+    const { op, ty, a, b, c, imm, pool, edgeTo, edgeArgs } = f;
+    const test = a[i];
+    if ((op[test] !== EQ && op[test] !== NE) || op[b[test]] !== CONST || !this.isLoopParam(a[test])) return;
+    const param = a[test], header = this.home[param];
+    const edge = edgeTo[b[i]] === header ? b[i] : c[i];
+    if (edgeTo[edge] !== header || !this.room) return;
+    const next = pool[edgeArgs[edge] + imm[param]];
+    if (op[next] !== ADD || a[next] !== param || op[b[next]] !== CONST) return;
+    a[i] = this.make(op[test], TY.I32, next, this.make(ADD, ty[next], b[test], b[next]));
+  }
+
+  isLoopParam(v: number): boolean {
+    return this.f.op[v] === PARAM && this.flow.loopEnd[this.home[v]] !== 0;
   }
 
   #passArguments(e: number): void {

@@ -10,6 +10,8 @@ export interface Rewriting {
   readonly facts: DominatingConditions;
   /** Whether there is room for further instructions. */
   readonly room: boolean;
+  /** Whether `v` is a parameter of a loop's header. */
+  isLoopParam(v: number): boolean;
   /** How often a rule applied. */
   simplified: number;
   /**

@@ -460,7 +460,10 @@ function equalRules(rewrite: Rewriting, i: number, o: number): number {
   if (isConstant(f, vb, 1, 0) && isBoolean(f, va)) {
     return become(f, i, o === EQ ? NE : EQ, va, rewrite.constant(t, 0, 0));
   }
-  if (inner === ADD && op[b[va]] === CONST) return become(f, i, o, a[va], rewrite.make(SUB, t, vb, b[va]));
+  // The sum is often the next value of the parameter, which would have to outlive it.
+  if (inner === ADD && op[b[va]] === CONST && !rewrite.isLoopParam(a[va])) {
+    return become(f, i, o, a[va], rewrite.make(SUB, t, vb, b[va]));
+  }
   if (inner === XOR && op[b[va]] === CONST) return become(f, i, o, a[va], rewrite.make(XOR, t, vb, b[va]));
   if (inner === OP.EXTEND_U && c[vb] === 0) return become(f, i, o, a[va], rewrite.constant(TY.I32, imm[vb], 0));
   if (inner === AND && b[va] === vb && exponentOf(f, vb) >= 0) {

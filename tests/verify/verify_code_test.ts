@@ -191,10 +191,10 @@ Deno.test("a loop with more turns than its memory allows, or that steps over its
     return functionVerifier(X64_MACHINE, { ...viewOf(code, options), bytes }).verify(0)?.reason;
   };
   equal(verify([], []), undefined);
-  // cmp edx, 65532, in steps of 4; lea esi, [rdx + 4]. The memory has three pages at least.
-  equal(verify([0x81, 0xfa, 0xfc, 0xff, 0, 0], [0x81, 0xfa, 0, 0, 4, 0]), REASON.MEMORY);
-  equal(verify([0x81, 0xfa, 0xfc, 0xff, 0, 0], [0x81, 0xfa, 0xfd, 0xff, 0, 0]), REASON.MEMORY);
-  equal(verify([0x8d, 0x72, 4], [0x8d, 0x72, 8]), REASON.MEMORY);
+  // add edx, 4; cmp edx, 65536. The memory has three pages at least.
+  equal(verify([0x81, 0xfa, 0, 0, 1, 0], [0x81, 0xfa, 0, 0, 4, 0]), REASON.MEMORY);
+  equal(verify([0x81, 0xfa, 0, 0, 1, 0], [0x81, 0xfa, 1, 0, 1, 0]), REASON.MEMORY);
+  equal(verify([0x83, 0xc2, 4], [0x83, 0xc2, 12]), REASON.MEMORY);
 });
 
 Deno.test("a compare is forgotten when an instruction changes the flags", () => {
