@@ -6,6 +6,7 @@
  */
 import { refType, type Signature, type TypeName } from "../value_types.ts";
 import type { Body } from "./body.ts";
+import { BINARY_OPS } from "./numbers.ts";
 import { OP } from "./opcodes.ts";
 import { COST_LIMIT, type PlannedFunction } from "./plan.ts";
 import { index, markTable } from "./tables.ts";
@@ -110,4 +111,24 @@ export function ringCall(b: Body): void {
     b.constant("i32", ring.indexOf(target));
     b.out.byte(OP.returnCallIndirect).u32(plan.typeIndex(target.signature)).u32(plan.ringTable);
   } else b.out.byte(OP.returnCall).u32(target.index);
+}
+
+/** Ends a body of style "pair": one or two calls of the other function, combined with each other and with a value. */
+export function pairCalls(b: Body): void {
+  const { plan, random, self } = b;
+  const other = plan.functions.find((f) => f.style === "pair" && f !== self)!;
+  const [type] = self.signature.results;
+  const call = () => {
+    decreased(b);
+    for (const param of other.signature.params.slice(1)) b.expression(param, random.below(2));
+    b.out.byte(OP.call).u32(other.index);
+  };
+  call();
+  if (random.chance(50)) {
+    call();
+    b.out.byte(random.pick(BINARY_OPS[type]));
+  }
+  b.expression(type, random.below(2));
+  b.out.byte(random.pick(BINARY_OPS[type]));
+  b.impure++;
 }

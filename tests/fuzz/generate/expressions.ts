@@ -12,12 +12,12 @@ import { tryExpression } from "./exceptions.ts";
 import { loop } from "./loops.ts";
 import { address } from "./memories.ts";
 import { CONDITIONS, numeric, OPS_BY_RESULT } from "./numbers.ts";
-import { OP } from "./opcodes.ts";
+import { OP, WIDE } from "./opcodes.ts";
 import { reference, referenceTest } from "./references.ts";
 import { readField } from "./structures.ts";
 import { sizeOrGrowth, tableSizeOrGrowth } from "./tables.ts";
 import { vector, vectorTest } from "./vectors.ts";
-import { leaf } from "./values.ts";
+import { leaf, leafConstant } from "./values.ts";
 import { wideValue } from "./wide.ts";
 
 /** A condition: an i32, often a comparison. */
@@ -84,6 +84,7 @@ const EXPRESSIONS: readonly ExpressionRow[] = [
     weight: (b, type) => b.has("wide-arithmetic") && type === "i64" ? 20 : 0,
     write: always((b, _, depth) => wideValue(b, depth)),
   },
+  { weight: (_, type) => type === "i32" || type === "i64" ? 4 : 0, write: always(affine) },
 ];
 
 /** A number or a vector. */
@@ -95,6 +96,19 @@ function plain(b: Body, type: TypeName, depth: number): void {
 function operation(b: Body, type: TypeName, depth: number): void {
   if (type === "v128") vector(b, depth);
   else numeric(b, b.random.pick(OPS_BY_RESULT[type]), depth);
+}
+
+/** A product by 3, 5 or 9, which an address computation can make, and mostly the sum of it and a constant. */
+function affine(b: Body, type: TypeName, depth: number): void {
+  const random = b.random;
+  const wide = type === "i64" ? WIDE : 0;
+  b.expression(type, depth - 1);
+  b.constant(type, random.pick([3, 5, 9]));
+  b.out.byte(0x6c + wide);
+  if (random.chance(20)) return;
+  if (random.chance(70)) b.constant(type, random.pick([1, -1, 7, 127, 128, -129, 0x7fffffff, -0x80000000]));
+  else leafConstant(b, type);
+  b.out.byte(random.pick([0x6a, 0x6a, 0x6b]) + wide);
 }
 
 function load(b: Body, type: TypeName, depth: number): void {

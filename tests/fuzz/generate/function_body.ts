@@ -4,12 +4,21 @@
  */
 import type { Bytes } from "../module_bytes.ts";
 import { Body, type Generators } from "./body.ts";
-import { ringCall, tailCall } from "./calls.ts";
+import { pairCalls, ringCall, tailCall } from "./calls.ts";
 import { sequence } from "./control.ts";
 import { condition, expression } from "./expressions.ts";
 import { forceFeature } from "./force.ts";
 import { OP } from "./opcodes.ts";
-import { FALL, type ModulePlan, type PlannedFunction, RING_COST, ROUNDS } from "./plan.ts";
+import {
+  FALL,
+  type ModulePlan,
+  PAIR_COST,
+  PAIR_DEPTH,
+  PAIR_WEIGHT,
+  type PlannedFunction,
+  RING_COST,
+  ROUNDS,
+} from "./plan.ts";
 import { construct } from "./references.ts";
 import { statement } from "./statements.ts";
 import { consume, leaf } from "./values.ts";
@@ -26,6 +35,10 @@ export function generateBody(plan: ModulePlan, self: PlannedFunction, budget: nu
     fallGuard(b, ROUNDS);
     b.weight = ROUNDS;
   }
+  if (style === "pair") {
+    fallGuard(b, PAIR_DEPTH);
+    b.weight = PAIR_WEIGHT;
+  }
   for (const feature of self.forced ?? []) forceFeature(b, feature);
   if (style === "endless") {
     b.weight = 2000; // no loops, no calls: this code runs in every frame of the stack
@@ -39,14 +52,17 @@ export function generateBody(plan: ModulePlan, self: PlannedFunction, budget: nu
   if (style === "ring") {
     for (let i = b.random.below(3); i > 0; i--) b.statement(2);
     ringCall(b);
+  } else if (style === "pair") {
+    if (b.random.chance(30)) b.statement(1);
+    pairCalls(b);
   } else if (style === "plain" && b.has("tail-call") && b.random.chance(20)) {
     b.sequence([], b.random.between(1, 4));
     if (!tailCall(b, 2)) { for (const type of signature.results) b.expression(type, 2); }
   } else b.sequence(signature.results, b.random.between(2, 5));
   b.out.byte(OP.end);
   const own = b.cost + 5;
-  const cost = style === "falling" ? own * FALL : style === "ring" ? RING_COST : style === "endless" ? Infinity : own;
-  return { code: b.entry(), cost };
+  const costs = { plain: own, falling: own * FALL, ring: RING_COST, pair: PAIR_COST, endless: Infinity };
+  return { code: b.entry(), cost: costs[style] };
 }
 
 /** Ends the recursion unless the first argument is in 1 … `most`. */

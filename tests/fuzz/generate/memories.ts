@@ -67,6 +67,7 @@ const ADDRESSES: readonly { readonly weight: number; readonly write: (a: Address
   { weight: 6, write: wrappingSum },
   { weight: 5, write: nearCurrentEnd },
   { weight: 8, write: scaledIndex },
+  { weight: 5, write: combinedIndex },
 ];
 
 /** Writes an address; returns the static offset that goes with it. */
@@ -161,6 +162,20 @@ function nearCurrentEnd(a: Address): Offset | undefined {
 }
 
 /** base + index × scale. */
+/** Bits of two values, or of one and a constant, scaled: bits that the scale shifts out are not part of the address. */
+function combinedIndex(a: Address): Offset {
+  const { b, depth, is64 } = a;
+  const { random } = b;
+  const shift = random.between(1, 3);
+  a.masked([0xff, 0xfff], depth - 2);
+  if (random.chance(40)) a.constant(random.below(256) | (!is64 && random.chance(60) ? 1 << (32 - shift) : 0));
+  else a.masked([0xf, 0xff, 0xfff], depth - 2);
+  a.op(random.pick([0x72, 0x73])); // or, xor
+  a.constant(shift);
+  a.op(0x74);
+  return { offset: random.pick([0, 0, 4, 100]) };
+}
+
 function scaledIndex(a: Address): Offset {
   const { b, depth } = a;
   const { random } = b;

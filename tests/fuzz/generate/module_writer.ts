@@ -265,6 +265,7 @@ class ModuleWriter {
       this.#declare(signature, tabled, style);
     }
     if (this.#has("tail-call") && random.chance(40)) this.#declareRing();
+    if (random.chance(25)) this.#declarePair();
     for (const feature of this.#common.forced) this.#declareForced(feature);
   }
 
@@ -272,6 +273,17 @@ class ModuleWriter {
     const { results } = this.#signature(this.#valueTypes);
     for (let i = this.#random.between(1, 3); i > 0; i--) {
       this.#declare({ params: ["i32", ...this.#signature(this.#valueTypes).params], results }, false, "ring");
+    }
+  }
+
+  /** Two functions with one result of a type. */
+  #declarePair(): void {
+    const random = this.#random;
+    const numbers = this.#hostTypes.slice(0, 5);
+    const results = [random.pick(numbers)];
+    for (let i = 0; i < 2; i++) {
+      const params = Array.from({ length: random.below(3) }, () => random.pick(numbers));
+      this.#declare({ params: ["i32", ...params], results }, false, "pair");
     }
   }
 

@@ -14,9 +14,10 @@ export interface PlannedFunction {
   readonly tabled: boolean;
   /**
    * "plain"; "falling": recurses on its first parameter; "ring": tail-calls ring functions with a decreasing first
-   * parameter; "endless": recurses until the stack is exhausted.
+   * parameter; "pair": one of two small functions that call each other with a decreasing first parameter; "endless":
+   * recurses until the stack is exhausted.
    */
-  readonly style: "plain" | "falling" | "ring" | "endless";
+  readonly style: "plain" | "falling" | "ring" | "pair" | "endless";
   /** Maximum steps of one call; undefined until the body is generated. */
   cost: number | undefined;
   /** Features that its body is guaranteed to use first. */
@@ -97,3 +98,7 @@ export const FALL = 40;
 /** Maximum rounds of "ring" functions, and the assumed cost of a call. */
 export const ROUNDS = 150;
 export const RING_COST = 20_000;
+/** Maximum depth of "pair" recursion, the weight of its code, and the assumed cost of a call. */
+export const PAIR_DEPTH = 6;
+export const PAIR_WEIGHT = 1000;
+export const PAIR_COST = 10_000;
