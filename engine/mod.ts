@@ -60,9 +60,8 @@ export type {
 } from "./api/module.ts";
 export type { Profile, ProfiledFunction, ProfileFrame } from "./profile/profile.ts";
 export type { ProfileOptions, Profiler } from "./profile/profiler.ts";
-export type { ChosenSettings, CodeSettings } from "./settings/code_settings.ts";
+export type { ChosenSettings, CodeSettings, StackRule } from "./settings/code_settings.ts";
 export type { NanRule } from "./settings/nans.ts";
-export type { StackRule } from "./settings/stack_rules.ts";
 export type { Settings, Tiering } from "./api/settings.ts";
 export type { BoundaryFunction, CallRecorder, RecordedCall } from "./runtime/suspension/call_recorder.ts";
 export type { BudgetOptions, Growth } from "./runtime/suspension/budget.ts";

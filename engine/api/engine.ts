@@ -66,9 +66,8 @@ import {
   Suspension,
   underLimits,
 } from "./module.ts";
-import { type ChosenSettings, chosenSettings, codeSettings } from "../settings/code_settings.ts";
+import { type ChosenSettings, chosenSettings, codeSettings, type StackRule } from "../settings/code_settings.ts";
 import type { NanRule } from "../settings/nans.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
 import { Budget } from "../runtime/suspension/budget.ts";
 import { ProcessorAccount } from "../runtime/suspension/processor_account.ts";

@@ -14,9 +14,8 @@ import {
 import type { CompilationReport } from "./compilation_report.ts";
 import { type FeatureName, type FeatureSet, featureSet } from "../settings/features.ts";
 import { hostArchitecture } from "../host/cpu.ts";
-import { type ChosenSettings, chosenSettings } from "../settings/code_settings.ts";
+import { type ChosenSettings, chosenSettings, STACK_RULES, type StackRule } from "../settings/code_settings.ts";
 import { NAN_RULES, type NanRule } from "../settings/nans.ts";
-import { STACK_RULES, type StackRule } from "../settings/stack_rules.ts";
 import { type OptimizationName, type OptimizationSet, optimizationSet } from "../settings/optimizations.ts";
 import type { ControlContext } from "../runtime/suspension/call_limits.ts";
 import { DEFAULT_LIMITS, type InstanceLimits } from "../runtime/instance/instantiate.ts";

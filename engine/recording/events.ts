@@ -6,7 +6,7 @@
  */
 import type { ByteReader } from "../base/bytes.ts";
 import { NAN_RULES, type NanRule } from "../settings/nans.ts";
-import { STACK_RULES } from "../settings/stack_rules.ts";
+import { STACK_RULES } from "../settings/code_settings.ts";
 
 export const EVENT = {
   /**

@@ -32,7 +32,7 @@ import { Memory } from "../runtime/memory/memory.ts";
 import { realmStore } from "../runtime/realm_store.ts";
 import { STRING_FUNCTIONS } from "../runtime/strings/string_builtins.ts";
 import type { EngineOptions } from "../api/settings.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
+import type { StackRule } from "../settings/code_settings.ts";
 import type { Import } from "../wasm/module.ts";
 import { hasBuiltinType } from "../wasm/string_imports.ts";
 import { closeFuncType } from "../wasm/subtype.ts";

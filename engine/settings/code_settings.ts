@@ -8,7 +8,17 @@
  */
 import { MODE } from "./code_mode.ts";
 import { NAN_RULES, type NanRule } from "./nans.ts";
-import { STACK_RULES, type StackRule } from "./stack_rules.ts";
+
+/**
+ * How deterministic code limits the depth of calls. `counted`: a count that the bytes of the module decide, so that
+ * every machine exhausts the stack at the same call. `native`: the stack pointer, as in other code; a recording has the
+ * call at which the stack was exhausted. `logged`, for replays of such recordings: code counts activations, and calls
+ * the runtime at depth THREAD.DEPTH_STOP.
+ */
+export type StackRule = "counted" | "native" | "logged";
+
+/** The rules of the option `stack`; recordings have their indices. */
+export const STACK_RULES = ["counted", "native"] as const satisfies readonly StackRule[];
 
 /** The settings that decide the machine code of a module. */
 export interface CodeSettings {

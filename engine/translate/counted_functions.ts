@@ -12,7 +12,7 @@
  * and on every processor.
  */
 import { doubled } from "../base/columns.ts";
-import type { StackRule } from "../settings/stack_rules.ts";
+import type { StackRule } from "../settings/code_settings.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { CodeReader } from "../wasm/code_reader.ts";
 import type { Expr } from "../wasm/module.ts";

@@ -67,6 +67,7 @@ export const LEFT_OUT_TESTS: readonly LeftOutTest[] = [
   ["tests/cli_project/run_inputs_test.ts", "waft run --watch", "untested", SIGNALS],
   ["tests/cli_project/serve_operator_test.ts", "a collector that does not answer", "untested", SIGNALS],
   ["tests/cli_project/serve_operator_test.ts", "spans and metrics reach a collector", "untested", SIGNALS],
+  ["tests/cli_project/serve_operator_test.ts", "the last counts of a worker count", "untested", SIGNALS],
   ["tests/cli_project/serve_operator_test.ts", "waft serve --config", "untested", SIGNALS],
   ["tests/cli_project/serve_operator_test.ts", "waft serve takes its socket", "absent", "there is no systemd"],
   ["tests/cli_project/serve_operator_test.ts", "waft serve --workers replaces", "untested", SIGNALS],
