@@ -66,7 +66,7 @@ export const COMMANDS: readonly CommandRow[] = [
   {
     name: "debug",
     group: GROUP.tools,
-    summary: "Run a module under the debugger, in the terminal or an editor",
+    summary: "Run a module or component under the debugger, in the terminal or an editor",
     load: late("./tools/debug.ts"),
   },
   {

@@ -5,27 +5,30 @@
  *
  * References to variables, frames and threads are those of the protocol: valid while the program is stopped.
  */
-import type { Context } from "@waft/engine";
 import { existsSync } from "node:fs";
 import { basename, dirname, isAbsolute, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
-import { type BreakpointRequest, Debugger, type PlacedBreakpoint } from "./debugger.ts";
-import type { Program } from "./program.ts";
+import type { BreakpointRequest, Debugger } from "./debugger.ts";
 import type { LaunchRequest } from "./launch_arguments.ts";
+import { Parts, type PlacedInParts } from "./parts.ts";
+import type { Program } from "./program.ts";
 import { type Arguments, Connection, isRecord } from "./protocol.ts";
-import type { Frame, PlannedCall, Runs, Session, StepBack, Stop } from "./session.ts";
+import type { Frame, Session, StepBack, Stop } from "./session.ts";
 import { isRemote, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { scopesOf } from "./variables.ts";
 
 /** A program that is ready to run. */
-export interface Launched extends Runs {
-  readonly program: Program;
-  readonly calls: readonly PlannedCall[];
-  readonly context: Context;
-  /** The path of the module's file. */
+export interface Launched {
+  /** The sessions of its parts: a module's, or those of the core instances of a component, the main one first. */
+  readonly sessions: readonly Session[];
+  /** The path of its file. */
   readonly path: string;
+  /** Runs it to its end; resolves to its result. */
+  readonly run: () => Promise<unknown>;
+  /** Ends it: the run rejects with an AbortError. */
+  readonly terminate: () => void;
   /** The exit status and the lines to print at the end, or the error that the run ended with. */
   readonly outcome: (end: { readonly result: unknown } | { readonly error: unknown }) => Outcome;
 }
@@ -47,7 +50,10 @@ export type Launch = (
 const THREAD = 1;
 /** The maximum number of bytes of one answer: a memory of 4 GiB has no text in base 64. */
 const MAX_READ = 1 << 24;
-/** The number of the disassembly as a source without a file; those whose text a source map has come after it. */
+/**
+ * The number of the main part's disassembly as a source without a file; those whose text its source map has come after
+ * it, and then those of the next part.
+ */
 const DISASSEMBLY = 1;
 const CAPABILITIES = [
   "supportsConfigurationDoneRequest",
@@ -99,7 +105,7 @@ export function serveAdapter(input: Readable, output: Writable, programs: Progra
 
 /** The program that the editor debugs. */
 interface Target {
-  readonly debugger: Debugger;
+  readonly parts: Parts;
   readonly path: string;
   /** Lets the program run; it stops at its first or next instruction if `stops`. */
   readonly start: (stops: boolean) => void;
@@ -109,7 +115,7 @@ interface Target {
 
 class Adapter {
   readonly #connection: Connection;
-  readonly #programs: Programs;
+  readonly #prepares: Programs;
   readonly #done: (status: number) => void;
   #target: Target | undefined;
   #stopOnEntry = false;
@@ -124,7 +130,7 @@ class Adapter {
   readonly #paths = new Map<Source, string>();
 
   constructor(input: Readable, output: Writable, programs: Programs, done: (status: number) => void) {
-    this.#programs = programs;
+    this.#prepares = programs;
     this.#done = done;
     this.#connection = new Connection(
       input,
@@ -152,7 +158,11 @@ class Adapter {
     setVariable: (args) => this.#setVariable(args),
     evaluate: (args) => this.#evaluate(args),
     source: (args) => this.#source(args),
-    loadedSources: () => ({ sources: this.#debugger.program.sources.files.map((source) => this.#sourceOf(source)) }),
+    loadedSources: () => ({
+      sources: this.#programs.flatMap((program) =>
+        program.sources.files.map((source) => this.#sourceOf(source, program))
+      ),
+    }),
     readMemory: (args) => this.#readMemory(args),
     writeMemory: (args) => this.#writeMemory(args),
     exceptionInfo: () => this.#exceptionInfo(),
@@ -165,7 +175,7 @@ class Adapter {
     stepOut: (args) => this.#step("out", args),
     stepBack: ({ granularity }) => this.#back(granularity === "instruction" ? "instruction" : "line"),
     reverseContinue: () => this.#back("breakpoint"),
-    pause: () => this.#debugger.session.pause(),
+    pause: () => this.#parts.pause(),
     terminate: () => this.#started ? this.#target?.end() : this.#connection.event("terminated"),
     disconnect: () => this.#end(),
   };
@@ -176,33 +186,46 @@ class Adapter {
     return await serve(args) ?? undefined;
   }
 
-  get #debugger(): Debugger {
+  get #parts(): Parts {
     if (this.#target === undefined) throw new Error("no program is launched");
-    return this.#target.debugger;
+    return this.#target.parts;
+  }
+
+  /** The part in which the program has stopped. */
+  get #debugger(): Debugger {
+    return this.#parts.current;
+  }
+
+  /** The programs of the parts; instances of one core module share theirs. */
+  get #programs(): readonly Program[] {
+    return [...new Set(this.#parts.all.map(({ program }) => program))];
   }
 
   async #launch(args: LaunchRequest): Promise<void> {
     if (this.#target !== undefined) throw new Error("a program is launched already");
-    const { launch } = this.#programs;
+    const { launch } = this.#prepares;
     if (launch === undefined) throw new Error("this program runs already: use attach");
     const launched = await launch(args, (category, output) => this.#connection.event("output", { category, output }));
-    const { program, path, calls, context, outcome } = launched;
-    const debugging = new Debugger(program, this.#observer());
+    const { sessions, path, run, terminate, outcome } = launched;
+    const parts = new Parts(sessions.map(({ program }) => program), this.#observer());
     const start = (stops: boolean) => {
-      debugging.start(launched, calls, context, stops).then(
+      parts.start(sessions, stops);
+      run().then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );
     };
-    this.#prepared(args, { debugger: debugging, path, start, end: () => debugging.session.terminate() });
+    if (!sessions[0].goesBack) this.#cannotGoBack();
+    this.#prepared(args, { parts, path, start, end: terminate });
   }
 
   #attach(args: Arguments): void {
     if (this.#target !== undefined) throw new Error("a program is debugged already");
-    const { attach } = this.#programs;
+    const { attach } = this.#prepares;
     if (attach === undefined) throw new Error("there is no program to attach to: use launch");
     const { program, session, follow, path, configured, detached } = attach(args);
-    const debugging = new Debugger(program, this.#observer());
+    const parts = new Parts([program], this.#observer());
+    const debugging = parts.current;
     let isDetached = false;
     let current = session;
     const end = () => {
@@ -213,19 +236,23 @@ class Adapter {
       this.#connection.event("terminated");
     };
     const start = (stops: boolean) => {
-      if (session !== undefined) debugging.attach(session, stops);
+      if (session !== undefined) debugging.attach(session, stops ? "pause" : undefined);
       let isFirst = session === undefined;
       follow?.((next) => {
         current?.listen(undefined); // the instance may be called again without an editor
         current = next;
-        debugging.attach(next, isFirst && stops);
+        debugging.attach(next, isFirst && stops ? "pause" : undefined);
         isFirst = false;
       });
       configured();
     };
-    this.#connection.event("capabilities", { capabilities: { supportsStepBack: false } });
+    this.#cannotGoBack();
     this.#started = true; // an editor that leaves before it is configured detaches, too
-    this.#prepared(args, { debugger: debugging, path, start, end });
+    this.#prepared(args, { parts, path, start, end });
+  }
+
+  #cannotGoBack(): void {
+    this.#connection.event("capabilities", { capabilities: { supportsStepBack: false } });
   }
 
   /** Tells the editor that it may set breakpoints. */
@@ -235,14 +262,14 @@ class Adapter {
     this.#connection.event("initialized");
   }
 
-  #observer(): ConstructorParameters<typeof Debugger>[1] {
+  #observer(): ConstructorParameters<typeof Parts>[1] {
     return {
       stopped: (stop: Stop) => this.#stopped(stop),
-      logged: (text: string, place: Place) =>
+      logged: (text: string, place: Place, program: Program) =>
         this.#connection.event("output", {
           category: "console",
           output: `${text}\n`,
-          source: this.#sourceOf(place.source),
+          source: this.#sourceOf(place.source, program),
           line: place.line,
         }),
     };
@@ -294,7 +321,7 @@ class Adapter {
   }
 
   #step(step: "into" | "over" | "out", { granularity }: Arguments): void {
-    this.#resume((program) => program.step(step, granularity === "instruction"));
+    this.#resume(() => this.#parts.step(step, granularity === "instruction"));
   }
 
   #back(step: StepBack): void {
@@ -306,7 +333,7 @@ class Adapter {
     const wanted = records(breakpoints);
     const found = isRecord(source) ? this.#sourceNamed(source) : undefined;
     if (found === undefined) return { breakpoints: wanted.map(() => ({ verified: false, message: "no such source" })) };
-    const placed = this.#debugger.breakInSource(
+    const placed = this.#parts.breakInSource(
       found,
       wanted.map((each) => ({ ...requestOf(each), line: wholeNumber(each.line, "line") })),
     );
@@ -314,14 +341,18 @@ class Adapter {
   }
 
   #setFunctionBreakpoints({ breakpoints }: Arguments): object {
-    const placed = this.#debugger.breakAtFunctions(
+    const placed = this.#parts.breakAtFunctions(
       records(breakpoints).map((each) => ({ ...requestOf(each), name: String(each.name) })),
     );
     return { breakpoints: placed.map((each) => this.#breakpoint(each)) };
   }
 
   #setInstructionBreakpoints({ breakpoints }: Arguments): object {
-    const placed = this.#debugger.breakAtOffsets(
+    const current = this.#debugger;
+    // The editor replaces all: offsets are those of the part in which the program has stopped.
+    for (const part of this.#parts.all) if (part !== current) part.breakAtOffsets([]);
+    const placed = this.#parts.breakAtOffsets(
+      current,
       records(breakpoints).map((each) => ({
         ...requestOf(each),
         offset: Number(each.instructionReference) + Number(each.offset ?? 0),
@@ -330,18 +361,19 @@ class Adapter {
     return { breakpoints: placed.map((each) => this.#breakpoint(each)) };
   }
 
-  #breakpoint({ place }: PlacedBreakpoint): object {
+  #breakpoint({ place, program }: PlacedInParts): object {
     if (place === undefined) return { verified: false, message: "no code is there" };
-    return { verified: true, line: place.line, column: place.column, source: this.#sourceOf(place.source) };
+    return { verified: true, line: place.line, column: place.column, source: this.#sourceOf(place.source, program) };
   }
 
   #breakpointLocations({ source, line, endLine }: Arguments): object {
     const found = isRecord(source) ? this.#sourceNamed(source) : undefined;
-    if (found === undefined) return { breakpoints: [] };
+    const sources = found === undefined ? undefined : this.#programWith(found)?.sources;
+    if (found === undefined || sources === undefined) return { breakpoints: [] };
     const last = endLine === undefined ? wholeNumber(line, "line") : wholeNumber(endLine, "endLine");
     const lines: { line: number }[] = [];
     for (let at = wholeNumber(line, "line"); at <= last;) {
-      const next = this.#debugger.program.sources.locationsOf(found, at);
+      const next = sources.locationsOf(found, at);
       if (next === undefined || next.line > last) break;
       lines.push({ line: next.line });
       at = next.line + 1;
@@ -363,7 +395,7 @@ class Adapter {
         return {
           id: from + k + 1,
           name: program.functionName(frame.func.index),
-          source: this.#sourceOf(place.source),
+          source: this.#sourceOf(place.source, program),
           line: place.line,
           column: place.column,
           instructionPointerReference: `0x${program.instrumented.offsets[frame.location].toString(16)}`,
@@ -473,25 +505,46 @@ class Adapter {
   #sourceNamed({ path, sourceReference }: Arguments): Source | undefined {
     const referenced = this.#sourceOfReference(sourceReference);
     if (referenced !== undefined || typeof path !== "string") return referenced;
-    const found = matchingSource(path, this.#debugger.program.sources.files);
+    const found = matchingSource(path, this.#programs.flatMap(({ sources }) => sources.files));
     if (found !== undefined) this.#paths.set(found, path);
     return found;
   }
 
-  #sourceOf(source: Source): object {
-    if (source.text !== undefined) return { name: basename(source.name), sourceReference: DISASSEMBLY };
+  #programWith(source: Source): Program | undefined {
+    return this.#programs.find(({ sources }) => sources.has(source));
+  }
+
+  /** The number of a program's disassembly. */
+  #referenceOf(program: Program): number {
+    let reference = DISASSEMBLY;
+    for (const each of this.#programs) {
+      if (each === program) break;
+      reference += 1 + each.sources.files.length;
+    }
+    return reference;
+  }
+
+  #sourceOf(source: Source, program: Program): object {
+    if (source.text !== undefined) {
+      return { name: basename(source.name), sourceReference: this.#referenceOf(program) };
+    }
     const path = this.#paths.get(source) ?? this.#pathOf(source.name);
     if (source.content === undefined || (!isRemote(path) && existsSync(path))) {
       return { name: basename(source.name), path };
     }
-    const index = this.#debugger.program.sources.files.indexOf(source);
-    return { name: basename(source.name), sourceReference: DISASSEMBLY + 1 + index };
+    const index = program.sources.files.indexOf(source);
+    return { name: basename(source.name), sourceReference: this.#referenceOf(program) + 1 + index };
   }
 
   /** The source that {@linkcode #sourceOf} has given this number. */
   #sourceOfReference(reference: unknown): Source | undefined {
-    const { sources } = this.#debugger.program;
-    return reference === DISASSEMBLY ? sources.disassembly : sources.files[Number(reference) - DISASSEMBLY - 1];
+    const wanted = Number(reference);
+    for (const program of this.#programs) {
+      const index = wanted - this.#referenceOf(program);
+      if (index === 0) return program.sources.disassembly;
+      if (index > 0 && index <= program.sources.files.length) return program.sources.files[index - 1];
+    }
+    return undefined;
   }
 
   /** The path of a source file: as the module names it, if there is such a file, or beside the module. */

@@ -3,7 +3,7 @@
  * instrumented, their programs, and the sessions of its instances. Invariant: the component does the same as without
  * the debugger, and calls of one instance are made one after the other.
  */
-import { type Context, type Engine, type EngineOptions, type Instance, NewEngine } from "@waft/engine";
+import { type Context, type Engine, type EngineOptions, type Instance, NewEngine, TrapError } from "@waft/engine";
 import { instrumentedOptions, instrumenting } from "@waft/engine/internal/counts/instrumented_form";
 import {
   compileBinary,
@@ -52,11 +52,12 @@ export class DebuggedPrograms {
       }));
     const found = [...this.#byBytes.values()].filter(({ locations }) => locations > 0)
       .sort((a, b) => b.locations - a.locations);
-    this.programs = found.map((program, k) => ({ name: k === 0 ? name : `${name}#${k + 1}`, program }));
+    for (const [k, program] of found.entries()) if (k > 0) program.rename(`${name}#${k + 1}`);
+    this.programs = found.map((program) => ({ name: program.name, program }));
   }
 
   #programOf(name: string, bytes: Uint8Array, readMap: ((url: string) => string | undefined) | undefined): Program {
-    const program = new Program(name, bytes, undefined, readMap);
+    const program = new Program(name, bytes, undefined, readMap, true);
     this.#byBytes.set(bytes, program);
     return program;
   }
@@ -73,5 +74,20 @@ export class DebuggedPrograms {
   instantiate(context: Context, imports: ComponentImports): { instance: ComponentInstance; sessions: Session[] } {
     const sessions: Session[] = this.#sessions = [];
     return { instance: this.#component.instantiate(context, imports), sessions };
+  }
+}
+
+/** Makes a call in which several core instances may stop; a trap stops the one in which it is. */
+export async function duringAll<T>(sessions: readonly Session[], call: () => Promise<T>): Promise<T> {
+  for (const session of sessions) session.begin();
+  try {
+    return await call();
+  } catch (error) {
+    if (error instanceof TrapError) {
+      const trapped = sessions.find((session) => session.hasTrapped(error)) ??
+        sessions.find((session) => session.frames().length > 0);
+      await trapped?.stopAtTrap(error);
+    }
+    throw error;
   }
 }

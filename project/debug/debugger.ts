@@ -4,16 +4,15 @@
  *
  * Breakpoints may be set before and while the program runs; the session gets them as locations.
  */
-import type { Context } from "@waft/engine";
 import { evaluate, ExpressionError, isTrue, message } from "./expression.ts";
 import type { Program } from "./program.ts";
-import { type Breakpoint, type Frame, type PlannedCall, type Runs, Session, type Step, type Stop } from "./session.ts";
+import type { Breakpoint, Frame, Session, Step, Stop, StopReason } from "./session.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
 import { inlineText, SCOPES_OF_FRAMES, scopesOf } from "./variables.ts";
 
 /** Receives the events of the program. */
-interface Observer {
+export interface Observer {
   stopped(stop: Stop): void;
   /** A log point was passed. */
   logged(text: string, place: Place): void;
@@ -51,27 +50,22 @@ export class Debugger {
     this.#observer = observer;
   }
 
-  /** The session. Throws an Error before {@linkcode start}. */
+  /** The session. Throws an Error before {@linkcode attach}. */
   get session(): Session {
     if (this.#session === undefined) throw new Error("the program has not started");
     return this.#session;
   }
 
-  /** Runs the program to its end; resolves to the result of the last call. */
-  start(runs: Runs, calls: readonly PlannedCall[], context: Context, atEntry: boolean): Promise<unknown> {
-    const listener = { stopped: (stop: Stop) => this.#observer.stopped(stop) };
-    this.#session = new Session(this.program, runs, listener, atEntry);
-    this.#apply();
-    return this.#session.run(calls, context);
-  }
-
-  /** Takes over the session of a program that runs already. */
-  attach(session: Session, atNext: boolean): void {
+  /**
+   * Takes over the session of a program, which may run already; the program stops at its next instruction if there is a
+   * reason for that.
+   */
+  attach(session: Session, atNext?: StopReason): void {
     this.#session = session;
     session.listen({ stopped: (stop) => this.#observer.stopped(stop) });
     this.#apply();
     if (this.#watches.size > 0) this.#applyWatches();
-    if (atNext) session.pause();
+    if (atNext !== undefined) session.pause(atNext);
   }
 
   /** Replaces the breakpoints of a source: lines with their conditions. */

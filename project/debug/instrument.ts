@@ -3,9 +3,10 @@
  * of its instructions, whose activations and locals are in a memory that the debugger reads and writes.
  *
  * Everything that is added comes last in its index space, so that no index of the module changes: a memory, a table
- * with the function that stops, three globals, four functions. The added memory begins with one byte per location,
- * which is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts
- * epochs down; the debugger is called where it becomes zero.
+ * with the function that stops, three globals, four functions; for a core module of a component, also the functions
+ * that are exported instead of its own, by which other core modules and the host enter it. The added memory begins with
+ * one byte per location, which is not zero where the program shall stop; records of activations follow, oldest first.
+ * The global `left` counts epochs down; the debugger is called where it becomes zero.
  *
  * A location is an instruction, or the end of a function. An epoch begins at the start of a function, at each turn of a
  * loop, and where a function goes on after a call or in a catch clause. The program passes a location at most once in
@@ -156,9 +157,13 @@ export function locationOffsets(module: Module): Int32Array {
   return Int32Array.from(offsets);
 }
 
-/** Instruments the module with the binary form `bytes`. Throws an Error for modules with shared memories. */
-export function instrument(bytes: Uint8Array): Instrumented {
-  return new Instrumenter(decodeModule(bytes)).run();
+/**
+ * Instruments the module with the binary form `bytes`. With `isPart`, a call of an export removes its activations when
+ * it returns: other core modules of a component make many such calls in a run. Throws an Error for modules with shared
+ * memories.
+ */
+export function instrument(bytes: Uint8Array, isPart = false): Instrumented {
+  return new Instrumenter(decodeModule(bytes), isPart).run();
 }
 
 class Instrumenter {
@@ -171,13 +176,20 @@ class Instrumenter {
   /** The position of each location in the new body of its function. */
   readonly #positions: number[] = [];
   readonly #functions: DebuggedFunction[] = [];
+  /** The functions of the module whose exports are replaced. */
+  readonly #entered: readonly number[];
+  /** Their positions in that list. */
+  readonly #entries: ReadonlyMap<number, number>;
 
-  constructor(module: Module) {
+  constructor(module: Module, isPart: boolean) {
     this.#module = module;
     this.#offsets = locationOffsets(module);
     this.#types = [...module.types];
     this.#recGroups = [...module.recGroups];
     for (const { desc } of module.imports) this.#imported[desc.kind]++;
+    const own = module.exports.filter(({ kind, index }) => kind === "func" && index >= this.#imported.func);
+    this.#entered = isPart ? [...new Set(own.map(({ index }) => index))] : [];
+    this.#entries = new Map(this.#entered.map((index, k) => [index, k]));
     let prefix = "waft.debug.";
     while (module.exports.some(({ name }) => name.startsWith(prefix))) prefix += "_";
     this.#prefix = prefix;
@@ -220,7 +232,15 @@ class Instrumenter {
         { typeIndex: frameType, body: resumeBody(added) },
         { typeIndex: frameType, body: leaveBody(added) },
         { typeIndex: this.#type([I32, I32], []), body: stopBody(added) },
+        ...this.#entered.map((index) => this.#entry(index, added)),
       ],
+      elems: this.#entered.length === 0 ? module.elems : [...module.elems, {
+        type: FUNCREF,
+        // `ref.func` needs the functions to be named outside of bodies, as their exports did.
+        init: { kind: "funcs", indices: this.#entered },
+        mode: { kind: "declarative" },
+        offset: 0,
+      }],
       tables: [...module.tables, { type: { limits: { address: I32, min: 1n, max: 1n }, element: FUNCREF } }],
       memories: [...module.memories, {
         limits: { address: I32, min: pages, max: BigInt(MAX_PAGES) > pages ? BigInt(MAX_PAGES) : pages },
@@ -234,7 +254,7 @@ class Instrumenter {
         })),
         { type: { type: I64, mutable: true }, init: expression(added, (out) => out.wide(0)) },
       ],
-      exports: [...module.exports, ...this.#exports(names, added)],
+      exports: [...module.exports.map((each) => this.#entering(each, added)), ...this.#exports(names, added)],
       customs: [],
     };
     delete output.start;
@@ -247,6 +267,26 @@ class Instrumenter {
       positions: this.#absolutePositions(encoded),
       names,
     };
+  }
+
+  /** The function that is exported in place of function `index`: it removes the activations of the call. */
+  #entry(index: number, added: Added): Module["funcs"][number] {
+    const { typeIndex } = this.#module.funcs[index - this.#imported.func];
+    const { params: { length } } = this.#module.types[typeIndex].composite as FuncType;
+    const globals = [added.current, added.top];
+    const body = codeOf(added, [I32, I32], (out) => {
+      globals.forEach((global, k) => out.op("global.get", global).op("local.set", length + k));
+      for (let k = 0; k < length; k++) out.op("local.get", k);
+      out.op("call", index);
+      globals.forEach((global, k) => out.op("local.get", length + k).op("global.set", global));
+    });
+    return { typeIndex, body };
+  }
+
+  /** An export of the module, with the function that replaces its own. */
+  #entering(entry: Export, added: Added): Export {
+    const k = entry.kind === "func" ? this.#entries.get(entry.index) : undefined;
+    return k === undefined ? entry : { ...entry, index: added.stop + 1 + k };
   }
 
   /** The index of a new function type. */

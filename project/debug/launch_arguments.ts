@@ -17,7 +17,7 @@ interface LaunchArgument {
 export const LAUNCH_ARGUMENTS = {
   program: {
     type: "string",
-    description: "The module, in binary or text form.",
+    description: "The module or component, in binary or text form.",
     default: "${workspaceFolder}/program.wasm",
   },
   args: {
@@ -26,7 +26,11 @@ export const LAUNCH_ARGUMENTS = {
     description: "Arguments of the program, or of the function that invoke names.",
     default: [],
   },
-  invoke: { type: "string", description: "The exported function to call, instead of running the program." },
+  invoke: {
+    type: "string",
+    description:
+      "The exported function to call, instead of running the program; of a component a call with its arguments.",
+  },
   env: {
     type: ["object", "array"],
     items: { type: "string" },

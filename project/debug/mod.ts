@@ -190,7 +190,7 @@ export class DebugServer {
   ): Promise<DebuggedComponentFactory> {
     const { engine = {}, sourceMap, waits = false } = options;
     const name = this.#freeName(options.name, "component");
-    const { DebuggedPrograms } = await import("./component_programs.ts");
+    const { DebuggedPrograms, duringAll } = await import("./component_programs.ts");
     const debugged = new DebuggedPrograms(name, source, engine, sourceMap);
     const entries = debugged.programs.map((each) => this.#addEntry(each.name, each.program));
     const byProgram = new Map(entries.map((entry) => [entry.program, entry]));
@@ -296,11 +296,6 @@ function follow(entry: Entry | undefined, session: Session): void {
   if (entry === undefined || entry.session === session) return;
   entry.session = session;
   entry.follow?.(session);
-}
-
-/** Makes a call in which several core modules may stop. */
-function duringAll<T>(sessions: readonly Session[], call: () => Promise<T>): Promise<T> {
-  return sessions.reduce<() => Promise<T>>((inner, session) => () => session.during(inner), call)();
 }
 
 function newSignal(): Signal {

@@ -13,8 +13,7 @@ import { Sources } from "./sources.ts";
 
 /** A program. */
 export class Program {
-  /** The name of the module's file. */
-  readonly name: string;
+  #name: string;
   readonly instrumented: Instrumented;
   readonly sources: Sources;
   /** The variables that the module's debugging information describes, if it has some. */
@@ -28,16 +27,16 @@ export class Program {
 
   /**
    * Throws an Error for a module that cannot be debugged. `text` is the module as it was written, and `readMap` reads
-   * its source map.
+   * its source map; `isPart` tells a core module of a component.
    */
-  constructor(name: string, bytes: Uint8Array, text?: string, readMap?: ReadSourceMap) {
+  constructor(name: string, bytes: Uint8Array, text?: string, readMap?: ReadSourceMap, isPart = false) {
     const module = decodeModule(bytes);
-    this.name = name;
+    this.#name = name;
     this.#names = module.names;
     this.#exported = new Map(
       module.exports.filter(({ kind }) => kind === "func").map(({ index, name }) => [index, name]),
     );
-    this.instrumented = instrument(bytes);
+    this.instrumented = instrument(bytes, isPart);
     this.#firsts = this.instrumented.functions.map(({ firstLocation }) => firstLocation);
     this.sourceVariables = SourceVariables.of(module.customs);
     this.codeOffset = metadataOf(bytes).codeOffset;
@@ -46,6 +45,17 @@ export class Program {
       this.instrumented.offsets,
       this.#firsts,
     );
+  }
+
+  /** The name of the module's file, or that of a core module of a component. */
+  get name(): string {
+    return this.#name;
+  }
+
+  /** Changes the name, also that of the text which is made of the module later. */
+  rename(name: string): void {
+    this.#name = name;
+    this.sources.rename(name);
   }
 
   /** The number of locations. */
@@ -66,7 +76,8 @@ export class Program {
 
   /**
    * The functions with this name, which may be a symbol; if there are none with source lines, those whose name ends
-   * with it after a slash (AssemblyScript) or `::` (Rust and C++), arguments of generic functions aside.
+   * with it after a slash (AssemblyScript), `::` (Rust and C++) or `#` (functions of WIT), arguments of generic
+   * functions aside.
    */
   functionsNamed(name: string): DebuggedFunction[] {
     const { functions } = this.instrumented;
@@ -74,7 +85,8 @@ export class Program {
     if (exact.some((func) => this.#hasSource(func))) return exact;
     const within = functions.filter(({ index }) => {
       const path = withoutArguments(this.functionName(index));
-      return path === name || path.endsWith(`/${name}`) || path.endsWith(`::${name}`);
+      const isEnd = ["/", "::", "#"].some((separator) => path.endsWith(`${separator}${name}`));
+      return path === name || (isEnd && !path.startsWith("cabi_post_"));
     });
     return exact.length === 0 || within.some((func) => this.#hasSource(func)) ? within : exact;
   }

@@ -16,7 +16,7 @@ import type { Program } from "./program.ts";
 import { readNumber, type Value, writeNumber } from "./values.ts";
 
 /** The reason for which a program stopped. */
-type StopReason = "entry" | "breakpoint" | "step" | "pause" | "exception";
+export type StopReason = "entry" | "breakpoint" | "step" | "pause" | "exception";
 
 /** A stop. */
 export interface Stop {
@@ -46,7 +46,7 @@ export interface Breakpoint {
 }
 
 /** The instances in which a program runs. */
-export interface Runs {
+interface Runs {
   /** An instance of the instrumented module. */
   readonly instance: Instance;
   /**
@@ -77,7 +77,7 @@ interface Listener {
 export type StepBack = "instruction" | "line" | "breakpoint";
 
 /** A call of an export, in the order of a run. */
-export interface PlannedCall {
+interface PlannedCall {
   readonly name: string;
   readonly args: readonly unknown[];
 }
@@ -89,7 +89,8 @@ interface Stepping {
   /** The thread that steps. */
   readonly thread: object;
   readonly record: number;
-  readonly func: DebuggedFunction;
+  /** Undefined if the step began in another core instance. */
+  readonly func: DebuggedFunction | undefined;
   readonly line: string;
 }
 
@@ -242,20 +243,38 @@ export class Session {
 
   /** Makes a call, in which no activation of an earlier one is left; stops where it traps. */
   async during<T>(call: () => Promise<T>): Promise<T> {
+    this.begin();
+    try {
+      return await call();
+    } catch (error) {
+      if (error instanceof TrapError) await this.stopAtTrap(error);
+      throw error;
+    }
+  }
+
+  /** Forgets the activations of earlier calls. */
+  begin(): void {
     this.#switchTo({});
     this.#current.value = 0;
     this.#top.value = this.program.instrumented.records;
     this.#arm(); // a reset of the instance has cleared the flags
-    try {
-      return await call();
-    } catch (error) {
-      if (error instanceof TrapError && !this.#abort.signal.aborted) {
-        this.#reverse = undefined;
-        this.#placeTrap(error);
-        await this.#stop({ reason: "exception", text: error.message });
-      }
-      throw error;
-    }
+  }
+
+  /** Stops at the instruction that trapped, until the program is resumed. */
+  async stopAtTrap(error: TrapError): Promise<void> {
+    if (this.#abort.signal.aborted) return;
+    this.#reverse = undefined;
+    this.#placeTrap(error);
+    await this.#stop({ reason: "exception", text: error.message });
+  }
+
+  /** Whether the innermost activation is the one in which a call has trapped, as far as its function says. */
+  hasTrapped({ frames: [frame] }: TrapError): boolean {
+    const record = this.#current.value as number;
+    if (record === 0 || frame === undefined) return false;
+    if (this.#view().getInt32(record + RECORD.FUNC, true) !== frame.funcIndex) return false;
+    const location = this.program.locationAtPosition(frame.offset);
+    return location >= 0 && this.program.functionAt(location).index === frame.funcIndex;
   }
 
   /** Moves the innermost frame to the instruction that trapped. */
@@ -316,8 +335,26 @@ export class Session {
   }
 
   /** Stops the running program at its next instruction. */
-  pause(): void {
-    this.#wanted = "pause";
+  pause(reason: StopReason = "pause"): void {
+    this.#wanted = reason;
+    this.#arm();
+  }
+
+  /** Takes {@linkcode pause} and {@linkcode join} back: the program has stopped in another core instance. */
+  forget(): void {
+    this.#wanted = undefined;
+    this.#stepping = undefined;
+    this.#arm();
+  }
+
+  /**
+   * Ends a step of another core instance here, if it returns to the innermost activation, or calls a function that it
+   * steps into.
+   */
+  join(step: Step, byInstruction: boolean): void {
+    // Activations that begin from now on have greater records; the innermost one is then like a caller.
+    const record = (this.#current.value as number) + 1;
+    this.#stepping = { step, byInstruction, thread: this.#thread, record, func: undefined, line: "" };
     this.#arm();
   }
 
@@ -332,6 +369,11 @@ export class Session {
     this.#go();
   }
 
+  /** True if the program can go back, unless the calls of the host are too large to be repeated. */
+  get goesBack(): boolean {
+    return this.#runs.again !== undefined;
+  }
+
   /** The epoch that the program is in. */
   get #epoch(): bigint {
     return this.#awaited - (this.#left.value as bigint);
@@ -339,7 +381,9 @@ export class Session {
 
   /** Throws an Error if the program cannot go back: its run cannot be repeated, or has just begun. */
   requireBack(): void {
-    if (this.#runs.again === undefined) throw new Error("a program that an editor is attached to cannot go back");
+    if (this.#runs.again === undefined) {
+      throw new Error("components, and programs that an editor is attached to, cannot go back");
+    }
     if (!this.#runs.canRepeat()) throw new Error("the calls of the host take too much memory to be repeated");
     const [frame] = this.frames();
     if (frame === undefined || (this.#epoch <= 1n && frame.location === frame.func.firstLocation)) {

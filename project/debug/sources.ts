@@ -51,7 +51,7 @@ interface WrittenModule {
 
 /** The sources and places of one module. */
 export class Sources {
-  readonly #name: string;
+  #name: string;
   readonly #bytes: Uint8Array;
   readonly #written: Places;
   readonly #hasPrologues: boolean;
@@ -74,6 +74,16 @@ export class Sources {
   /** The source files that locations are in. */
   get files(): readonly Source[] {
     return this.#written.sources;
+  }
+
+  /** Names the text that is made of the module, before that is made. */
+  rename(name: string): void {
+    this.#name = name;
+  }
+
+  /** Whether a source is one of these. Makes no text. */
+  has(source: Source): boolean {
+    return this.#written.sources.includes(source) || this.#printed?.sources[0] === source;
   }
 
   /** The module as `waft print` writes it. */

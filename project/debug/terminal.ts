@@ -9,7 +9,9 @@ import { createInterface, type Interface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
 import { safe } from "../base/terminal.ts";
 import type { Launched, Outcome } from "./adapter.ts";
-import { type BreakpointRequest, Debugger } from "./debugger.ts";
+import type { BreakpointRequest, Debugger } from "./debugger.ts";
+import { Parts, type PlacedInParts } from "./parts.ts";
+import type { Program } from "./program.ts";
 import type { Frame, Step, StepBack, Stop } from "./session.ts";
 import { candidatePaths, firstText, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
@@ -106,7 +108,7 @@ export function runTerminal(launched: Launched, input: Readable, output: Writabl
 
 class Terminal {
   readonly #launched: Launched;
-  readonly #debugger: Debugger;
+  readonly #parts: Parts;
   readonly #lines: Interface;
   readonly #output: Writable;
   /** Whether the input is a terminal; otherwise the commands are repeated in the output. */
@@ -123,7 +125,7 @@ class Terminal {
   constructor(launched: Launched, input: Readable, output: Writable) {
     this.#launched = launched;
     this.#output = output;
-    this.#debugger = new Debugger(launched.program, {
+    this.#parts = new Parts(launched.sessions.map(({ program }) => program), {
       stopped: (stop) => this.#stopped(stop),
       logged: (text) => this.#write(safe(text)),
     });
@@ -132,8 +134,13 @@ class Terminal {
     this.#lines.on("SIGINT", () => this.#interrupt());
   }
 
+  /** The part in which the program has stopped. */
+  get #debugger(): Debugger {
+    return this.#parts.current;
+  }
+
   async run(): Promise<number> {
-    this.#write(`${safe(this.#launched.program.name)}: "run" starts it, "help" lists the commands.`);
+    this.#write(`${safe(this.#debugger.program.name)}: "run" starts it, "help" lists the commands.`);
     this.#lines.setPrompt(PROMPT);
     this.#lines.once("close", () => this.#atEnd = true);
     this.#prompt();
@@ -149,7 +156,7 @@ class Terminal {
     }
     this.#lines.close();
     if (!this.#quit) this.#write("");
-    if (this.#started && this.#outcome === undefined) this.#debugger.session.terminate();
+    if (this.#started && this.#outcome === undefined) this.#launched.terminate();
     return this.#outcome?.status ?? 0;
   }
 
@@ -178,7 +185,7 @@ class Terminal {
   }
 
   #interrupt(): void {
-    if (this.#settle !== undefined) this.#debugger.session.pause();
+    if (this.#settle !== undefined) this.#parts.pause();
     else this.#lines.close();
   }
 
@@ -206,9 +213,10 @@ class Terminal {
   start(): Promise<string> {
     if (this.#started) throw new Error("The program has started already.");
     this.#started = true;
-    const { calls, context, outcome } = this.#launched;
+    const { sessions, run, outcome } = this.#launched;
+    this.#parts.start(sessions, false);
     return this.#resumed(() => {
-      this.#debugger.start(this.#launched, calls, context, false).then(
+      run().then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );
@@ -229,7 +237,7 @@ class Terminal {
 
   step(step: Step, byInstruction: boolean): string | Promise<string> {
     this.#requireStopped();
-    return this.#resumed(() => this.#debugger.step(step, byInstruction));
+    return this.#resumed(() => this.#parts.step(step, byInstruction));
   }
 
   back(step: StepBack): Promise<string> {
@@ -293,7 +301,7 @@ class Terminal {
           ),
         );
       case "watches":
-        return list(this.#debugger.watched.map((text) => `  ${safe(text)}`));
+        return list(this.#parts.watched.map((text) => `  ${safe(text)}`));
       case "frame":
         return `${this.#describe(this.#current(), this.#frame)}\n${this.#sourceLine()}`;
       case "locals":
@@ -306,22 +314,23 @@ class Terminal {
 
   watch(words: string): string {
     if (words === "") throw new Error("watch takes an expression.");
-    if (this.#debugger.watched.includes(words)) throw new Error(`${words} is watched already.`);
+    if (this.#parts.watched.includes(words)) throw new Error(`${words} is watched already.`);
     this.#debugger.watch(this.#current(), words);
     return `Watching ${safe(words)}: ${safe(inlineText(this.#debugger.evaluate(this.#current(), words)))}`;
   }
 
   unwatch(): string {
-    if (this.#debugger.watched.length === 0) throw new Error("There is no watch.");
-    this.#debugger.unwatch();
+    if (this.#parts.watched.length === 0) throw new Error("There is no watch.");
+    this.#parts.unwatch();
     return "";
   }
 
   /** Removes the temporary breakpoints at which the program has stopped. */
   #dropTemporary(): void {
-    const location = this.#debugger.session.frames()[0]?.location;
+    const { program, session } = this.#debugger;
+    const location = session.frames()[0]?.location;
     const hit = this.#breakpoints.filter(({ isTemporary, locations }) =>
-      isTemporary && location !== undefined && locations.includes(location)
+      isTemporary && location !== undefined && locations?.get(program)?.includes(location)
     );
     if (hit.length === 0) return;
     this.#breakpoints = this.#breakpoints.filter((each) => !hit.includes(each));
@@ -400,10 +409,10 @@ class Terminal {
     const [, place = "", condition] = /^(.*?)(?:\s+if\s+(.*))?$/.exec(words) ?? [];
     const target = this.#target(place);
     const request = condition === undefined ? {} : { condition };
-    const added = { place: target, request, text: words, isTemporary, locations: [] as readonly number[] };
+    const added: WantedBreakpoint = { place: target, request, text: words, isTemporary, locations: undefined };
     this.#breakpoints.push(added);
     const placed = this.#place(target).at(-1);
-    added.locations = placed?.locations ?? [];
+    added.locations = placed?.byProgram;
     if (placed?.place === undefined) {
       this.#breakpoints.pop();
       this.#place(target);
@@ -423,33 +432,45 @@ class Terminal {
   #target(words: string): Target {
     const [, file, line] = /^(.*):(\d+)$/.exec(words) ?? [];
     if (file !== undefined) {
-      const { sources } = this.#debugger.program;
-      const source = matchingSource(file, [...sources.files, sources.disassembly]);
+      const source = this.#sourceNamed(file);
       if (source === undefined) throw new Error(`No source is called ${file}.`);
       return { kind: "line", source, line: Number(line) };
     }
-    if (words.startsWith("*")) return { kind: "offset", offset: Number(words.slice(1)) };
+    if (words.startsWith("*")) return { kind: "offset", part: this.#debugger, offset: Number(words.slice(1)) };
     if (words === "") throw new Error("break takes FILE:LINE, a function, or *OFFSET.");
     return { kind: "function", name: words };
   }
 
+  /** The source of a part that a name means, those of the current part first. */
+  #sourceNamed(name: string): Source | undefined {
+    const programs = new Set([this.#debugger, ...this.#parts.all].map(({ program }) => program));
+    for (const { sources } of programs) {
+      const found = matchingSource(name, [...sources.files, sources.disassembly]);
+      if (found !== undefined) return found;
+    }
+    return undefined;
+  }
+
   /** Passes all breakpoints of a kind, or of a source, to the debugger. */
-  #place(target: Target) {
+  #place(target: Target): readonly PlacedInParts[] {
     const alike = this.#breakpoints.filter(({ place }) => place.kind === target.kind);
     switch (target.kind) {
       case "line": {
         const lines = alike.flatMap(({ place, request }) =>
           place.kind === "line" && place.source === target.source ? [{ ...request, line: place.line }] : []
         );
-        return this.#debugger.breakInSource(target.source, lines);
+        return this.#parts.breakInSource(target.source, lines);
       }
       case "function":
-        return this.#debugger.breakAtFunctions(
+        return this.#parts.breakAtFunctions(
           alike.flatMap(({ place, request }) => place.kind === "function" ? [{ ...request, name: place.name }] : []),
         );
       case "offset":
-        return this.#debugger.breakAtOffsets(
-          alike.flatMap(({ place, request }) => place.kind === "offset" ? [{ ...request, offset: place.offset }] : []),
+        return this.#parts.breakAtOffsets(
+          target.part,
+          alike.flatMap(({ place, request }) =>
+            place.kind === "offset" && place.part === target.part ? [{ ...request, offset: place.offset }] : []
+          ),
         );
     }
   }
@@ -467,15 +488,15 @@ interface WantedBreakpoint {
   readonly text: string;
   /** True for one that is removed at its first stop. */
   readonly isTemporary: boolean;
-  /** Its locations in the program. */
-  readonly locations: readonly number[];
+  /** Its locations in the programs. */
+  locations: ReadonlyMap<Program, readonly number[]> | undefined;
 }
 
 /** The requested position of a breakpoint. */
 type Target =
   | { readonly kind: "line"; readonly source: Source; readonly line: number }
   | { readonly kind: "function"; readonly name: string }
-  | { readonly kind: "offset"; readonly offset: number };
+  | { readonly kind: "offset"; readonly part: Debugger; readonly offset: number };
 
 /** The bytes of the units of gdb's `x`. */
 const UNITS: Readonly<Record<string, number>> = { b: 1, h: 2, w: 4, g: 8 };

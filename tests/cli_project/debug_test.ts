@@ -225,6 +225,8 @@ Deno.test("modules that cannot be debugged are refused, and names cannot forge o
   inFolder({
     "shared.wat": '(module (memory 1 1 shared) (func (export "f")))',
     "part.wat": "(component)",
+    "empty.wat":
+      '(component (import "wasi:random/random@0.2.0" (instance $r (export "get-random-u64" (func (result u64))))) (alias export $r "get-random-u64" (func $f)) (export "f" (func $f)))',
     "bad.wat": '(module (func (export "f") (result i32)))',
     "evil.wat": '(module (func $"a\\1b[2Jb" (export "f") unreachable))',
   }, (folder) => {
@@ -236,7 +238,11 @@ Deno.test("modules that cannot be debugged are refused, and names cannot forge o
       return `${status} ${stderr.trimEnd()}`;
     };
     assert.match(refused("shared.wat"), /^1 waft: shared\.wat: a module with shared memories cannot be debugged/);
-    assert.match(refused("part.wat"), /^1 waft: part\.wat: components cannot be debugged/);
+    assert.match(
+      refused("part.wat"),
+      /^1 waft: part\.wat: the component has no code of its own to debug$/,
+    );
+    assert.match(refused("--invoke", "f()", "empty.wat"), /^1 waft: empty\.wat: the component has no code of its own/);
     assert.match(refused("bad.wat"), /^1 waft: bad\.wat:1:\d+: type mismatch/);
     assert.match(refused("gone.wat"), /^1 waft: gone\.wat: /);
     assert.match(refused(), /^2 waft: waft debug takes a FILE/);
@@ -271,6 +277,128 @@ async function converse(
   clearTimeout(timer);
   return { output, status };
 }
+
+/** A component of two core modules, the second of which calls the first. */
+const TWO_MODULES = `(component
+  (core module $lib
+    (global $calls (mut i32) (i32.const 0))
+    (func $half (export "half") (param $n i32) (result i32)
+      (global.set $calls (i32.add (global.get $calls) (i32.const 1)))
+      (i32.div_u (local.get $n) (i32.const 2)))
+    (func $fail (export "fail") (result i32) unreachable))
+  (core instance $lib (instantiate $lib))
+  (core module $main
+    (import "lib" "half" (func $half (param i32) (result i32)))
+    (import "lib" "fail" (func $fail (result i32)))
+    (func $square (param $n i32) (result i32) (i32.mul (local.get $n) (local.get $n)))
+    (func $run (export "run") (param $n i32) (result i32)
+      (i32.add (call $square (call $half (local.get $n))) (call $half (i32.const 8))))
+    (func $crash (export "crash") (result i32) (i32.add (call $fail) (call $square (i32.const 3)))))
+  (core instance $i (instantiate $main (with "lib" (instance $lib))))
+  (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run")))
+  (func (export "crash") (result u32) (canon lift (core func $i "crash"))))`;
+
+Deno.test("steps lead from one core module of a component into another and back", () =>
+  inFolder({ "two.wat": TWO_MODULES }, (folder) => {
+    const commands = ["tbreak run", "run", "next", "step", "locals", "globals", "backtrace", "finish", "next", "rc"];
+    const more = ["tbreak half", "info breakpoints", "continue", "info breakpoints", "globals", "continue"];
+    assert.equal(
+      session(folder, ["--invoke", "run(6)", "two.wat"], [...commands, ...more]).replaceAll("(waft) ", "> "),
+      `> tbreak run
+Breakpoint 1 at two.wat.wat:14
+> run
+#0 run at two.wat.wat:14:5
+>    14      local.get $n
+> next
+#0 run at two.wat.wat:15:5
+>    15      call $half
+> step
+#0 half at two.wat#2.wat:8:5
+>     8      global.get $calls
+> locals
+  n: i32 = 6
+> globals
+  calls: mut i32 = 0
+> backtrace
+* #0 half at two.wat#2.wat:8:5
+> finish
+#0 run at two.wat.wat:16:5
+>    16      call $square
+> next
+#0 run at two.wat.wat:17:5
+>    17      i32.const 8
+> rc
+components, and programs that an editor is attached to, cannot go back
+> tbreak half
+Breakpoint 1 at two.wat#2.wat:8
+> info breakpoints
+  1  half (once)
+> continue
+#0 half at two.wat#2.wat:8:5
+>     8      global.get $calls
+> info breakpoints
+  (none)
+> globals
+  calls: mut i32 = 1
+> continue
+13
+The program ended with status 0.
+(waft)
+status 0`,
+    );
+    const trap = session(folder, ["--invoke", "crash", "two.wat"], ["run", "backtrace", "break two.wat.wat:11", "c"]);
+    assert.match(trap, /^\(waft\) run\nTrap: unreachable\n#0 fail at two\.wat#2\.wat:17:5\n/);
+    assert.match(trap, /Breakpoint 1 at two\.wat\.wat:\d+\n/);
+    assert.equal(trap.match(/Trap: /g)?.length, 1, "the core modules that call it do not stop, too");
+    assert.match(trap, /two\.wat: trap: unreachable\nThe program ended with status 134\.\n/);
+  }));
+
+const FIXTURES = fileURLToPath(new URL("../component/fixtures", import.meta.url));
+
+Deno.test("commands of WASI 0.2 and 0.3 stop, and their output is shown", () =>
+  inFolder({}, (folder) => {
+    const commands = ["break run", "run", "finish"];
+    const old = session(folder, [join(FIXTURES, "hello.wasm"), "word"], commands);
+    assert.match(old, /\n#0 run at .*\n[^]*\(waft\) finish\nwordThe program ended with status 0\./);
+    const failed = session(folder, [join(FIXTURES, "hello.wat"), "1", "2"], ["run"]);
+    assert.match(failed, /^\(waft\) run\n1The program ended with status 1\.\n/);
+    const args = [...hostArguments(CLI), "debug", join(FIXTURES, "async_command.wat"), "wait"];
+    const { stdout, stderr } = spawnSync(process.execPath, args, {
+      encoding: "utf8",
+      input: ["tbreak run", "run", "next", "locals", "continue"].join("\n"),
+      timeout: HANG_MS,
+    });
+    assert.equal(stderr, "done\n");
+    assert.match(
+      stdout,
+      /\(waft\) run\n#0 run at [^]*\(waft\) next\n#0 run at [^]*\(waft\) continue\nThe program ended/,
+    );
+    const quit = session(folder, [join(FIXTURES, "async_command.wat"), "stuck"], ["break run", "run", "quit"]);
+    assert.match(quit, /\(waft\) quit\nstatus 0$/);
+  }));
+
+Deno.test("components that cannot be debugged are refused in a sentence", () =>
+  inFolder({
+    "shared.wat": '(component (core module (memory 1 1 shared) (func (export "f"))))',
+    "import.wat": '(component (import "f" (func)))',
+    "bad.wat": "(component (core instance 0))",
+    "two.wat": TWO_MODULES,
+  }, (folder) => {
+    const refused = (...args: string[]) => {
+      const { status, stderr } = spawnSync(process.execPath, [...hostArguments(CLI), "debug", ...args], {
+        cwd: folder,
+        encoding: "utf8",
+      });
+      return `${status} ${stderr.trimEnd()}`;
+    };
+    assert.match(refused("shared.wat"), /^1 waft: shared\.wat: a module with shared memories cannot be debugged/);
+    assert.match(refused("import.wat"), /^1 waft: import\.wat: The component's imports are missing:/);
+    assert.match(refused("bad.wat"), /^1 waft: bad\.wat:/);
+    assert.match(refused("two.wat"), /^1 waft: two\.wat: the component is not a command: it does not export wasi:cli/);
+    assert.match(refused("--invoke", "gone()", "two.wat"), /^2 waft: --invoke: two\.wat does not export gone/);
+    assert.match(refused("--invoke", "run(", "two.wat"), /^2 waft: --invoke: /);
+    assert.match(refused("--unknown-imports", "trap", "two.wat"), /^2 waft: --unknown-imports is for modules/);
+  }));
 
 Deno.test("an editor on standard input and output", () =>
   inFolder({ "hello.wat": HELLO }, async (folder) => {

@@ -15,5 +15,5 @@ Deno.test("docs/recording.md shows the output of its commands", () => {
 });
 
 Deno.test("docs/debugging.md shows the output of its commands", () => {
-  assert.equal(followPage("debugging.md", []), 1);
+  assert.equal(followPage("debugging.md", []), 2);
 });

@@ -519,3 +519,83 @@ Deno.test("a source map outside of the module's folder is not read", async () =>
     rmSync(folder, { recursive: true });
   }
 });
+
+/** A component of two core modules, the second of which calls the first. */
+const COMPONENT = `(component
+  (core module $lib
+    (func $half (export "half") (param $n i32) (result i32) (i32.div_u (local.get $n) (i32.const 2))))
+  (core instance $lib (instantiate $lib))
+  (core module $main
+    (import "lib" "half" (func $half (param i32) (result i32)))
+    (func $spin (export "spin") (loop $l (br $l)))
+    (func $run (export "run") (param $n i32) (result i32)
+      (i32.add (call $half (local.get $n)) (call $half (i32.const 8)))))
+  (core instance $i (instantiate $main (with "lib" (instance $lib))))
+  (func (export "spin") (canon lift (core func $i "spin")))
+  (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run"))))`;
+
+Deno.test("a component stops in all its core modules, each with its own text", async () => {
+  const folder = mkdtempSync(join(tmpdir(), "component-"));
+  const path = join(folder, "two.wat");
+  writeFileSync(path, COMPONENT);
+  const textOf = async (client: DebugClient) => {
+    const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+    const { sourceReference = 0 } = stackFrames[0]?.source ?? {};
+    return { sourceReference, content: (await client.sourceRequest({ sourceReference })).body.content };
+  };
+  try {
+    await withClient(async (client) => {
+      const capabilities = client.waitForEvent("capabilities");
+      const run = { program: path, invoke: "run(6)", stopOnEntry: true };
+      const first = await stopped(
+        client,
+        () => launch(client, run, () => client.setFunctionBreakpointsRequest({ breakpoints: [{ name: "half" }] })),
+      );
+      assert.match(first, /^entry run:/);
+      assert.equal((await capabilities).body.capabilities.supportsStepBack, false);
+      await assert.rejects(client.customRequest("stepBack", { threadId: MAIN }), /cannot go back/);
+      const main = await textOf(client);
+      assert.match(await stopped(client, () => client.continueRequest({ threadId: MAIN })), /^breakpoint half:/);
+      const lib = await textOf(client);
+      assert.notEqual(lib.sourceReference, main.sourceReference);
+      assert.ok(lib.content.includes("i32.div_u") && !main.content.includes("i32.div_u"));
+      assert.equal((await variables(client, "Locals")).get("n"), "6");
+      await client.setFunctionBreakpointsRequest({ breakpoints: [] });
+      const line = main.content.split("\n").findIndex((text) => text.includes("i32.add")) + 1;
+      const source = { sourceReference: main.sourceReference };
+      const { breakpoints } = (await client.setBreakpointsRequest({ source, breakpoints: [{ line }] })).body;
+      assert.deepEqual(breakpoints.map(({ verified, line }) => [verified, line]), [[true, line]]);
+      assert.equal(await stopped(client, () => client.continueRequest({ threadId: MAIN })), `breakpoint run:${line}`);
+      const output = client.waitForEvent("output");
+      const exited = client.waitForEvent("exited");
+      await client.continueRequest({ threadId: MAIN });
+      assert.deepEqual([(await output).body.output, (await exited).body.exitCode], ["7\n", 0]);
+    });
+    await withClient(async (client) => {
+      await launch(client, { program: path, invoke: "spin" });
+      assert.match(await stopped(client, () => client.pauseRequest({ threadId: MAIN })), /^pause spin:/);
+      const ended = client.waitForEvent("terminated");
+      await client.customRequest("terminate");
+      await ended;
+    });
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+Deno.test("a command of WASI prints to the editor, and ends with its status", () =>
+  withClient(async (client) => {
+    const hello = fileURLToPath(new URL("../component/fixtures/hello.wasm", import.meta.url));
+    const at = await stopped(client, () =>
+      launch(
+        client,
+        { program: hello, args: ["1", "2"] },
+        () => client.setFunctionBreakpointsRequest({ breakpoints: [{ name: "run" }] }),
+      ));
+    assert.match(at, /^breakpoint run:/);
+    const output = client.waitForEvent("output");
+    const exited = client.waitForEvent("exited");
+    await client.continueRequest({ threadId: MAIN });
+    const { category, output: text } = (await output).body;
+    assert.deepEqual([category, text, (await exited).body.exitCode], ["stdout", "1", 1]);
+  }));

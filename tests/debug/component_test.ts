@@ -127,6 +127,38 @@ Deno.test("an editor follows the instance whose call is in progress", () =>
     assert.equal(await other.call({}, "run", 2), 6);
   }));
 
+Deno.test("activations of calls between core modules end when they return", () =>
+  withServer(async (server) => {
+    const component = await server.instantiateComponent(`(component
+      (core module $lib
+        (func $half (export "half") (param $n i32) (result i32) (i32.shr_u (local.get $n) (i32.const 1))))
+      (core instance $lib (instantiate $lib))
+      (core module $main
+        (import "lib" "half" (func $half (param i32) (result i32)))
+        (func $run (export "run") (param $n i32) (result i32) (local $sum i32)
+          (loop $next
+            (local.set $sum (i32.add (local.get $sum) (call $half (local.get $n))))
+            (br_if $next (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))
+          (local.get $sum)))
+      (core instance $i (instantiate $main (with "lib" (instance $lib))))
+      (func (export "run") (param "n" u32) (result u32) (canon lift (core func $i "run"))))`);
+    // Records of all calls would not fit into the memory that they have.
+    assert.equal(await component.call({}, "run", 10_000_000), 3290337280);
+    const client = await attach(server.port, "component#2", ["half"]);
+    let stops = client.waitForEvent("stopped");
+    const result = component.call({}, "run", 2);
+    for (const n of [2, 1]) {
+      await stops;
+      assert.equal(await names(client), "half");
+      assert.deepEqual(await locals(client), [`n=${n}`]);
+      stops = client.waitForEvent("stopped");
+      await client.continueRequest({ threadId: MAIN });
+    }
+    stops.catch(() => {});
+    assert.equal(await result, 1);
+    await client.stop();
+  }));
+
 const STREAMS = readFileSync(new URL("../component/fixtures/streams.wat", import.meta.url), "utf8");
 
 function bytesOf(...parts: readonly (readonly number[])[]): ReadableStream<Uint8Array> {

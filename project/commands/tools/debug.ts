@@ -1,7 +1,7 @@
 /**
- * `waft debug [options] FILE [ARG…]`: runs a module under the debugger, with a prompt in the terminal; `waft debug
- * --dap` serves an editor by the Debug Adapter Protocol on standard input and output, and takes the file, its arguments
- * and options from the editor's launch request, which complete those of the command line.
+ * `waft debug [options] FILE [ARG…]`: runs a module or component under the debugger, with a prompt in the terminal;
+ * `waft debug --dap` serves an editor by the Debug Adapter Protocol on standard input and output, and takes the file,
+ * its arguments and options from the editor's launch request, which complete those of the command line.
  */
 import { writeText } from "@waft/engine/internal/host/process";
 import type { Command } from "commander";
@@ -26,7 +26,7 @@ interface DebugFlags {
 }
 
 const OPTION_ROWS: readonly OptionRow[] = [
-  { flags: "--invoke <name>", description: "Exported function to call" },
+  { flags: "--invoke <name>", description: "Exported function to call; of a component a call: 'greet(\"you\")'" },
   { flags: "--dir <host::guest>", description: "Give the guest a directory (repeatable)", repeatable: true },
   {
     flags: "--env <name=value>",
@@ -41,8 +41,8 @@ const OPTION_ROWS: readonly OptionRow[] = [
 /** Adds `debug`. */
 export function addCommand(program: Command): void {
   const command = program.command("debug")
-    .description("Run a module under the debugger: breakpoints, steps, stacks, variables, memory.")
-    .argument("[file]", "Module, in binary or text form; with --dap, the editor may name it")
+    .description("Run a module or component under the debugger: breakpoints, steps, stacks, variables, memory.")
+    .argument("[file]", "Module or component, in binary or text form; with --dap, the editor may name it")
     .argument("[args...]", "Arguments of the function, or of the program")
     .passThroughOptions()
     .allowUnknownOption(false);
@@ -74,7 +74,9 @@ interface Given {
 /** Prepares the program that the command line and a launch request name; the request's values come first. */
 async function launch({ file, args, flags }: Given, request: LaunchRequest, print: Print): Promise<Launched> {
   const program = typeof request.program === "string" ? request.program : file;
-  if (program === undefined) throw new UsageError("the launch request needs the path of a module as its program");
+  if (program === undefined) {
+    throw new UsageError("the launch request needs the path of a module or component as its program");
+  }
   const invoke = typeof request.invoke === "string" ? request.invoke : flags.invoke;
   const { unknownImports } = flags;
   if (unknownImports !== undefined && unknownImports !== "trap") {

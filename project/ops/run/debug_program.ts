@@ -1,94 +1,27 @@
 /**
- * Prepares a program for the debugger. In: a module's file, the words of its command line, its grants, and a function
- * that takes its output. Out: an instance of its instrumented form with the calls to make, and a reader of its end.
- *
- * The guest has no standard input, since the debugger's fronts read that of the process.
+ * Prepares a program for the debugger. In: the file of a module or a component, the words of its command line, its
+ * grants, and a function that takes its output. Out: its sessions, its run, and a reader of its end.
  */
-import { type EngineOptions, type Instance, type Memory, TrapError } from "@waft/engine";
-import { WasiExit } from "@waft/engine/wasi";
-import { describeTrap } from "@waft/engine/internal/errors";
-import type { Launched, Outcome } from "../../debug/adapter.ts";
-import { HostLog } from "../../debug/host_log.ts";
-import { Program } from "../../debug/program.ts";
-import { hasStreams } from "../../definitions/wasi_groups.ts";
-import { describe, exitStatus, FileFailure, oneLine } from "../../base/failure.ts";
-import { absolutePath } from "../../base/system_path.ts";
-import { printResult } from "./arguments.ts";
-import { compileInstrumented, instrumenting } from "../tools/instrumented_module.ts";
-import { readModule } from "../tools/read_module.ts";
-import { type Print, silentStreams, withOutput } from "./captured_output.ts";
-import { checkImports } from "./missing_imports.ts";
-import { readSourceMap } from "../tools/source_files.ts";
-import { type GuestInputs, inFile, INITIALIZE, planCall, programArguments, wasiFor, withStubs } from "./run_module.ts";
+import type { Launched } from "../../debug/adapter.ts";
+import { componentBytes } from "../tools/component_bytes.ts";
+import { readFileContent } from "../tools/read_module.ts";
+import type { Print } from "./captured_output.ts";
+import type { DebugOptions } from "./debug_module.ts";
+import { inFile } from "./run_module.ts";
 
-/** The grants and the choice of a function, beside the file and its arguments. */
-export interface DebugOptions extends GuestInputs {
-  readonly engine: EngineOptions;
-  readonly invoke?: string;
-  /** Treatment of unsatisfied imports: functions that trap, or refusal. */
-  readonly unknownImports?: "trap" | "refuse";
-}
-
-/** Prepares the program. Throws FileFailure and UsageError as a run of it would. */
-export function prepareProgram(
+/** Prepares the program. Rejects with the FileFailure or UsageError of a run of it. */
+export async function prepareProgram(
   file: string,
   args: readonly string[],
   options: DebugOptions,
   print: Print,
-): Launched {
-  const { bytes, text, shape } = readModule(file, options.engine, "debugged");
-  const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
-  const stubs = checkImports(file, shape, { unknown: options.unknownImports });
-  const program = instrumenting(
-    file,
-    "debugged",
-    () => new Program(file, bytes, text, (url) => readSourceMap(file, url)),
-  );
-  // Another run of the program must be the same to the bit.
-  const repeatable = { ...options.engine, interruptible: true, deterministic: true };
-  const module = compileInstrumented(file, program.instrumented.bytes, "debugged", repeatable);
-  const { wasi, imports } = wasiFor(module, programArguments(file, args), { ...options, stdio: silentStreams() });
-  const log = new HostLog();
-  let instance: Instance;
-  const shown = hasStreams(options.wasiGroups) ? withOutput(imports, () => instance, print) : imports;
-  const functions = withStubs(shown, stubs);
-  const logged = log.logged(functions, () => memoriesOf(instance, program));
-  const run = (): Instance => {
-    log.rewind();
-    instance = inFile(file, () => module.instantiate(options.context, logged));
-    wasi?.attach(instance);
-    return instance;
-  };
-  return {
-    program,
-    instance: run(),
-    again: run,
-    canRepeat: () => log.isWhole,
-    calls: [...(initialize ? [{ name: INITIALIZE, args: [] }] : []), { name, args: values }],
-    context: options.context,
-    path: absolutePath(file),
-    outcome: (end) => "error" in end ? failed(file, end.error) : succeeded(end.result, printed),
-  };
-}
-
-function memoriesOf({ exports }: Instance, { instrumented: { names } }: Program): Uint8Array[] {
-  return names.memories.map((name) => ((exports as Record<string, unknown>)[name] as Memory).bytes);
-}
-
-/** The result lines as a run prints them. */
-function succeeded(result: unknown, printed: readonly number[] | undefined): Outcome {
-  const results = printed?.length === 1 ? [result] : printed === undefined ? [] : (result ?? []) as unknown[];
-  const output = results.map((value, k) => `${printResult(value, printed![k])}\n`).join("");
-  return { status: 0, output, message: "" };
-}
-
-function failed(file: string, error: unknown): Outcome {
-  if (error instanceof WasiExit) return { status: error.status, output: "", message: "" };
-  const aborted = error instanceof DOMException && error.name === "AbortError";
-  const status = aborted ? 0 : exitStatus(error);
-  // The frames of a trap are those of the instrumented module; people have seen the program stop at it.
-  const message = error instanceof TrapError
-    ? `${oneLine(file)}: trap: ${oneLine(describeTrap(error))}`
-    : describe(new FileFailure(file, error)).replace(/^waft: /, "");
-  return { status, output: "", message: aborted ? "" : message };
+): Promise<Launched> {
+  const content = readFileContent(file);
+  const component = await inFile(file, () => componentBytes(content));
+  if (component === undefined) {
+    const { prepareModule } = await import("./debug_module.ts");
+    return prepareModule(file, content, args, options, print);
+  }
+  const { prepareComponent } = await import("./debug_component.ts");
+  return await prepareComponent(file, component, args, options, print);
 }

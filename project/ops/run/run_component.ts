@@ -106,21 +106,23 @@ async function runInstance(
   { invoke, context }: RunOptions,
 ): Promise<string[]> {
   if (invoke !== undefined) return await invokeFunction(file, instance, calls, invoke, context, mayWait);
-  const run = [RUN_ASYNC, RUN].find((name) => instance.has(name));
-  if (run === undefined) return inFile(file, notCommand);
+  const run = inFile(file, () => runFunction(instance));
   const succeeded = await inFile(file, () => runCommand(calls, run, context, mayWait || run === RUN_ASYNC));
   if (!succeeded) throw new GuestExit(1);
   return [];
 }
 
-function notCommand(): never {
+/** The function that a command exports. Throws an Error if the component is not a command. */
+export function runFunction(instance: Pick<ComponentInstance, "has">): string {
+  const run = [RUN_ASYNC, RUN].find((name) => instance.has(name));
+  if (run !== undefined) return run;
   throw new Error(
     "the component is not a command: it does not export wasi:cli/run; call one of its functions with --invoke",
   );
 }
 
 /** Runs the program. Returns false if it failed. Sockets need the event loop, and so calls that may wait for it. */
-async function runCommand(
+export async function runCommand(
   instance: Calls,
   run: string,
   context: Context,
@@ -137,7 +139,7 @@ async function runCommand(
 }
 
 /** wasi:http, which is loaded only for components that name it. */
-async function httpImports(wasi: ComponentWasi, bytes: Uint8Array): Promise<ComponentImports> {
+export async function httpImports(wasi: ComponentWasi, bytes: Uint8Array): Promise<ComponentImports> {
   const isNamed = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).includes("wasi:http/");
   return isNamed ? (await import("@waft/component/internal/http")).httpInterfaces(wasi) : {};
 }

@@ -19,12 +19,20 @@ interface ReadModule {
 
 /** Reads and validates the module at `file`; `done` is the participle of the tool's verb, for refusals. */
 export function readModule(file: string, engine: EngineOptions, done: string): ReadModule {
-  let content: Uint8Array;
+  return readModuleContent(file, readFileContent(file), engine, done);
+}
+
+/** Reads a file. Throws FileFailure. */
+export function readFileContent(file: string): Uint8Array {
   try {
-    content = readInput(file);
+    return readInput(file);
   } catch (error) {
     throw new FileFailure(file, error);
   }
+}
+
+/** Validates the module that is the content of `file`, as {@linkcode readModule} does. */
+export function readModuleContent(file: string, content: Uint8Array, engine: EngineOptions, done: string): ReadModule {
   const kind = fileKind(content);
   if (isComponentKind(kind)) {
     throw new FileFailure(file, new Error(`components cannot be ${done}, only modules`));

@@ -1,0 +1,110 @@
+/**
+ * The debuggers of a program's parts: one part for a module, one for each core instance of a component. In: programs,
+ * breakpoints and commands. Out: the debugger of the part in which the program has stopped, and events of all.
+ *
+ * Invariant: at most one part is stopped. A step goes on in another part where control passes to that: into its
+ * functions, or back to the one that called.
+ */
+import { type BreakpointRequest, Debugger, type Observer, type PlacedBreakpoint } from "./debugger.ts";
+import type { Program } from "./program.ts";
+import type { Session, Step } from "./session.ts";
+import type { Place, Source } from "./sources.ts";
+
+/** A breakpoint in one or more parts. */
+export interface PlacedInParts extends PlacedBreakpoint {
+  /** The program of its first place. */
+  readonly program: Program;
+  /** Its locations in each program. */
+  readonly byProgram: ReadonlyMap<Program, readonly number[]>;
+}
+
+/** Receives the events of the parts. */
+interface PartsObserver extends Pick<Observer, "stopped"> {
+  /** A log point was passed in a program. */
+  logged(text: string, place: Place, program: Program): void;
+}
+
+/** The parts of a program. */
+export class Parts {
+  readonly all: readonly Debugger[];
+  #current: Debugger;
+
+  /** `programs` are those of the parts, of which there is at least one, the main part first. */
+  constructor(programs: readonly Program[], observer: PartsObserver) {
+    this.all = programs.map((program) => {
+      const part: Debugger = new Debugger(program, {
+        stopped: (stop) => {
+          this.#current = part;
+          for (const other of this.#others()) other.session.forget();
+          observer.stopped(stop);
+        },
+        logged: (text, place) => observer.logged(text, place, program),
+      });
+      return part;
+    });
+    this.#current = this.all[0];
+  }
+
+  /** The part in which the program has stopped last; the main part before that. */
+  get current(): Debugger {
+    return this.#current;
+  }
+
+  #others(): Debugger[] {
+    return this.all.filter((part) => part !== this.#current);
+  }
+
+  /** Takes over the sessions of the parts, in the order of the programs. */
+  start(sessions: readonly Session[], atEntry: boolean): void {
+    for (const [k, part] of this.all.entries()) part.attach(sessions[k], atEntry ? "entry" : undefined);
+  }
+
+  /** Replaces the breakpoints of a source. */
+  breakInSource(source: Source, lines: readonly (BreakpointRequest & { readonly line: number })[]): PlacedInParts[] {
+    const parts = this.all.filter(({ program }) => program.sources.has(source));
+    return this.#inParts(parts, (part) => part.breakInSource(source, lines));
+  }
+
+  /** Replaces the breakpoints at the beginnings of functions, in all parts that have them. */
+  breakAtFunctions(names: readonly (BreakpointRequest & { readonly name: string })[]): PlacedInParts[] {
+    return this.#inParts(this.all, (part) => part.breakAtFunctions(names));
+  }
+
+  /** Replaces the breakpoints at offsets in the binary form of a part. */
+  breakAtOffsets(
+    part: Debugger,
+    offsets: readonly (BreakpointRequest & { readonly offset: number })[],
+  ): PlacedInParts[] {
+    return this.#inParts([part], () => part.breakAtOffsets(offsets));
+  }
+
+  #inParts(parts: readonly Debugger[], set: (part: Debugger) => readonly PlacedBreakpoint[]): PlacedInParts[] {
+    const placed = parts.map((part) => ({ program: part.program, breakpoints: set(part) }));
+    return placed[0].breakpoints.map((_, k) => {
+      const found = placed.map(({ program, breakpoints }) => ({ program, ...breakpoints[k] }));
+      const byProgram = new Map(found.map(({ program, locations }) => [program, locations]));
+      return { ...found.find(({ place }) => place !== undefined) ?? found[0], byProgram };
+    });
+  }
+
+  /** Stops the running program at its next instruction. */
+  pause(): void {
+    for (const { session } of this.all) session.pause();
+  }
+
+  /** Resumes the stopped program by a step. */
+  step(step: Step, byInstruction: boolean): void {
+    for (const { session } of this.#others()) session.join(step, byInstruction);
+    this.#current.step(step, byInstruction);
+  }
+
+  /** The expressions that are watched in any part. */
+  get watched(): readonly string[] {
+    return this.all.flatMap(({ watched }) => watched);
+  }
+
+  /** Ends the watches of all parts. */
+  unwatch(): void {
+    for (const part of this.all) if (part.watched.length > 0) part.unwatch();
+  }
+}
