@@ -382,7 +382,7 @@ export class Session {
   /** Throws an Error if the program cannot go back: its run cannot be repeated, or has just begun. */
   requireBack(): void {
     if (this.#runs.again === undefined) {
-      throw new Error("components, and programs that an editor is attached to, cannot go back");
+      throw new Error("components, and programs with plugins or that an editor is attached to, cannot go back");
     }
     if (!this.#runs.canRepeat()) throw new Error("the calls of the host take too much memory to be repeated");
     const [frame] = this.frames();

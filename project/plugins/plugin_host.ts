@@ -77,6 +77,24 @@ export interface HostOptions {
   readonly log?: (plugin: string, level: number, text: string) => void;
   /** Descriptors for `stdio`; default 0, 1, 2. */
   readonly stdio?: readonly [number, number, number];
+  /**
+   * A debugger of the modules. Guests are then started with `startAsync` and called with `callAsync` only.
+   *
+   * @internal
+   */
+  readonly coreDebugger?: PluginDebugger;
+}
+
+/** A debugger, which has forms of its own of plugins that are modules. */
+export interface PluginDebugger {
+  /** The form that is compiled in place of a plugin's module; it imports and exports all that the module does. */
+  formOf(id: string, bytes: Uint8Array): Uint8Array;
+  /** The least limit of the memories of such a form, in pages. */
+  readonly leastPages: number;
+  /** A plugin's instance as the graph calls it. Start functions are up to it. */
+  plugin(instance: Instance, id: string): ModuleInstance;
+  /** The guest's instance as the graph calls it; the guest's module is such a form, too. */
+  guest(instance: Instance): Promise<ModuleInstance>;
 }
 
 interface CompiledModulePlugin {
@@ -116,10 +134,13 @@ export class PluginHost {
     const diagnostics = project.plugins.flatMap((plugin) => this.#checkPlugin(plugin));
     if (diagnostics.length > 0) throw new ProjectError(diagnostics);
     const waiting = waitingPlugins(project.plugins);
+    const { coreDebugger } = options;
+    const isDebugged = coreDebugger !== undefined;
+    const mayStop = ({ component }: LoadedPlugin) => isDebugged && component === undefined;
     this.#compiled = project.plugins.map((plugin) =>
-      compilePlugin(engine, { ...plugin, waits: waiting.has(plugin.id) })
+      compilePlugin(engine, { ...plugin, waits: mayStop(plugin) || waiting.has(plugin.id) }, coreDebugger)
     );
-    this.waits = project.plugins.some(usesNetwork);
+    this.waits = isDebugged || project.plugins.some(usesNetwork);
     this.#remote = project.plugins.find(({ component }) => component?.runtime.waits === true);
   }
 
@@ -452,7 +473,10 @@ export class PluginHost {
         : host.get(`${link.module} ${link.name}`) ??
           contractImport(link, (id, name) => this.#coreEntry(graph, id, name, party));
     }
-    const instantiate = (context: Context) => new ModuleInstance(module.instantiate(context, imports));
+    const instantiate = (context: Context) => {
+      const instance = module.instantiate(context, imports);
+      return this.#options.coreDebugger?.plugin(instance, plugin.id) ?? new ModuleInstance(instance);
+    };
     graph.addPlugin(node, party, () => instantiateUnder(control, limits, instantiate));
   }
 
@@ -467,7 +491,8 @@ export class PluginHost {
     const imports = this.#guestImports(graph, guest, party);
     return graph.addGuestAsync(party, async (context) => {
       const all = Object.assign(context, { ...guest.context, ...context });
-      return new ModuleInstance(await guest.module.instantiateAsync(all, imports));
+      const instance = await guest.module.instantiateAsync(all, imports);
+      return await this.#options.coreDebugger?.guest(instance) ?? new ModuleInstance(instance);
     });
   }
 
@@ -574,7 +599,7 @@ function waitingPlugins(plugins: readonly LoadedPlugin[]): Set<string> {
 }
 
 /** Compiles a plugin; its memory and tables are limited together, however many there are. */
-function compilePlugin(engine: Engine, plugin: HostedPlugin): Compiled {
+function compilePlugin(engine: Engine, plugin: HostedPlugin, coreDebugger: PluginDebugger | undefined): Compiled {
   try {
     const { component, bytes, maxMemoryPages } = plugin;
     if (component !== undefined) {
@@ -584,12 +609,15 @@ function compilePlugin(engine: Engine, plugin: HostedPlugin): Compiled {
     const imported = parsed.imports.flatMap(({ desc }) => desc.kind === "memory" ? [desc.type] : []);
     const fault = imported.length > 1 ? "it imports its caller's memory twice" : imported.map(slotFault)[0];
     if (fault !== undefined) throw fail("link.type", `${plugin.id}: ${fault}`);
+    const pages = Math.floor(plugin.maxMemoryPages / Math.max(1, parsed.memories.length));
     return {
       callerMemory: imported[0],
       plugin,
-      module: engine.compileParsed(parsed),
+      module: coreDebugger === undefined
+        ? engine.compileParsed(parsed)
+        : engine.compile(coreDebugger.formOf(plugin.id, bytes)),
       limits: {
-        maxMemoryPages: Math.floor(plugin.maxMemoryPages / Math.max(1, parsed.memories.length)),
+        maxMemoryPages: Math.max(pages, coreDebugger?.leastPages ?? 0),
         maxTableElements: Math.floor(MAX_TABLE_ELEMENTS / Math.max(1, parsed.tables.length)),
         maxHeapBytes: MAX_HEAP_BYTES,
       },

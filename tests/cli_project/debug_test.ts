@@ -328,7 +328,7 @@ Breakpoint 1 at two.wat.wat:14
 #0 run at two.wat.wat:17:5
 >    17      i32.const 8
 > rc
-components, and programs that an editor is attached to, cannot go back
+components, and programs with plugins or that an editor is attached to, cannot go back
 > tbreak half
 Breakpoint 1 at two.wat#2.wat:8
 > info breakpoints

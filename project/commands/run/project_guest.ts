@@ -4,7 +4,7 @@
  * In: the flags of `run`, `profile`, `debug` or `serve`. Out: the inputs of the guest and the options of the
  * engine: flags first, then the machine's entry for the project (directories, variables) and the project's settings;
  * and the groups of WASI that the lockfile leaves. Invariant: `--bare` ignores all of them, but the project's files
- * remain protected. Plugins are the concern of `run` alone (project_plugins.ts).
+ * remain protected. Plugins are the concern of `run` and `debug` (project_plugins.ts).
  */
 import type { EngineOptions } from "@waft/engine";
 import { ProjectError } from "../../base/diagnostic.ts";

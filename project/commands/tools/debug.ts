@@ -90,9 +90,17 @@ async function launch({ file, args, flags }: Given, request: LaunchRequest, prin
     feature: [],
     opt: [],
   });
+  const { root } = guest;
+  const { bare, project } = flags;
+  const plugins = async () => {
+    if (root === undefined || bare === true) return undefined;
+    const { projectPlugins } = await import("../project/project_plugins.ts");
+    return await projectPlugins(root, project === undefined ? {} : { project });
+  };
   return prepareProgram(program, request.args === undefined ? args : texts(request.args), {
     context: {},
     ...guest,
+    plugins,
     ...(invoke === undefined ? {} : { invoke }),
     ...(unknownImports === undefined ? {} : { unknownImports }),
   }, print);

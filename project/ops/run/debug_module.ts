@@ -15,12 +15,22 @@ import { hasStreams } from "../../definitions/wasi_groups.ts";
 import { describe, exitStatus, FileFailure, oneLine } from "../../base/failure.ts";
 import { absolutePath } from "../../base/system_path.ts";
 import { printResult } from "./arguments.ts";
+import type { LoadedProject } from "../../plugins/load.ts";
 import { compileInstrumented, instrumenting } from "../tools/instrumented_module.ts";
 import { readModuleContent } from "../tools/read_module.ts";
 import { type Print, silentStreams, withOutput } from "./captured_output.ts";
 import { checkImports } from "./missing_imports.ts";
 import { readSourceMap } from "../tools/source_files.ts";
-import { type GuestInputs, inFile, INITIALIZE, planCall, programArguments, wasiFor, withStubs } from "./run_module.ts";
+import {
+  type GuestInputs,
+  inFile,
+  INITIALIZE,
+  planCall,
+  programArguments,
+  WASI,
+  wasiFor,
+  withStubs,
+} from "./run_module.ts";
 
 /** The grants and the choice of a function, beside the file and its arguments. */
 export interface DebugOptions extends GuestInputs {
@@ -28,24 +38,35 @@ export interface DebugOptions extends GuestInputs {
   readonly invoke?: string;
   /** Treatment of unsatisfied imports: functions that trap, or refusal. */
   readonly unknownImports?: "trap" | "refuse";
+  /** Loads the plugins of the project, if there is one; for modules that import more than WASI. */
+  readonly plugins?: () => Promise<LoadedProject | undefined>;
 }
 
-/** Prepares the module that is the content of `file`. Throws FileFailure and UsageError as a run of it would. */
-export function prepareModule(
+/** Prepares the module that is the content of `file`. Rejects with the FileFailure or UsageError of a run of it. */
+export async function prepareModule(
   file: string,
   content: Uint8Array,
   args: readonly string[],
   options: DebugOptions,
   print: Print,
-): Launched {
+): Promise<Launched> {
   const { bytes, text, shape } = readModuleContent(file, content, options.engine, "debugged");
   const { name, values, printed, initialize } = planCall(file, shape, args, options.invoke);
-  const stubs = checkImports(file, shape, { unknown: options.unknownImports });
+  const project = shape.imports.some(({ module }) => module !== WASI) ? await options.plugins?.() : undefined;
+  const stubs = checkImports(file, shape, { plugins: project?.guest, unknown: options.unknownImports });
   const program = instrumenting(
     file,
     "debugged",
-    () => new Program(file, bytes, text, (url) => readSourceMap(file, url)),
+    () => new Program(file, bytes, text, (url) => readSourceMap(file, url), project !== undefined),
   );
+  const calls = [...(initialize ? [{ name: INITIALIZE, args: [] }] : []), { name, args: values }];
+  const outcome: Launched["outcome"] = (end) =>
+    "error" in end ? failed(file, end.error) : succeeded(end.result, printed);
+  if (project !== undefined) {
+    const { startWithPlugins } = await import("./debug_plugins.ts");
+    const guest = { file, content, args: programArguments(file, args), program, stubs, calls };
+    return { ...await startWithPlugins(guest, project, options, print), outcome };
+  }
   // Another run of the program must be the same to the bit.
   const repeatable = { ...options.engine, interruptible: true, deterministic: true };
   const module = compileInstrumented(file, program.instrumented.bytes, "debugged", repeatable);
@@ -63,13 +84,12 @@ export function prepareModule(
   };
   const runs = { instance: run(), again: run, canRepeat: () => log.isWhole };
   const session = new Session(program, runs, undefined, false);
-  const calls = [...(initialize ? [{ name: INITIALIZE, args: [] }] : []), { name, args: values }];
   return {
     sessions: [session],
     path: absolutePath(file),
     run: () => session.run(calls, options.context),
     terminate: () => session.terminate(),
-    outcome: (end) => "error" in end ? failed(file, end.error) : succeeded(end.result, printed),
+    outcome,
   };
 }
 

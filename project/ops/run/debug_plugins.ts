@@ -1,0 +1,168 @@
+/**
+ * Starts a module with the plugins of its project for the debugger. In: the module's program and calls, and the
+ * project. Out: the sessions of the guest and of the plugins that are modules, and the run. Invariant: start functions
+ * and `init` functions have run before; plugins that are components do not stop.
+ */
+import { type Context, type Instance, NewEngine, TrapError } from "@waft/engine";
+import { instrumentedOptions } from "@waft/engine/internal/counts/instrumented_form";
+import type { Launched } from "../../debug/adapter.ts";
+import { Program } from "../../debug/program.ts";
+import { Session } from "../../debug/session.ts";
+import { hasStreams } from "../../definitions/wasi_groups.ts";
+import { digestBytes } from "../../base/integrity.ts";
+import { absolutePath } from "../../base/system_path.ts";
+import { ModuleInstance } from "../../plugins/graph_instance.ts";
+import type { LoadedProject } from "../../plugins/load.ts";
+import { type PluginDebugger, PluginHost, pluginOf } from "../../plugins/plugin_host.ts";
+import { LOG_LEVELS } from "../../plugins/self.ts";
+import { compileInstrumented, instrumenting } from "../tools/instrumented_module.ts";
+import { type Print, silentStreams, withOutput } from "./captured_output.ts";
+import type { DebugOptions } from "./debug_module.ts";
+import { type ImportStubs, inFile, wasiFor, withStubs } from "./run_module.ts";
+
+/** The least limit of a plugin's memories, in pages: they share it with the records of activations. */
+const LEAST_PAGES = 1024;
+
+/** A module that is ready to start. */
+interface DebuggedGuest {
+  readonly file: string;
+  /** The content of the file. */
+  readonly content: Uint8Array;
+  /** The name of the program and its arguments. */
+  readonly args: string[];
+  readonly program: Program;
+  readonly stubs: ImportStubs;
+  readonly calls: readonly { readonly name: string; readonly args: readonly unknown[] }[];
+}
+
+/** An instance whose calls stop where they trap, before the graph closes the instances of a plugin that has failed. */
+class DebuggedInstance extends ModuleInstance {
+  readonly #session: Session;
+  readonly #reported: WeakSet<object>;
+
+  /** `reported` has the traps at which an instance of the graph has stopped. */
+  constructor(instance: Instance, session: Session, reported: WeakSet<object>) {
+    super(instance);
+    this.#session = session;
+    this.#reported = reported;
+  }
+
+  override async callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+    try {
+      return await super.callAsync(context, name, ...args);
+    } catch (error) {
+      const isNew = error instanceof TrapError && pluginOf(error) === undefined && !this.#reported.has(error);
+      if (isNew && this.#session.hasTrapped(error)) {
+        this.#reported.add(error);
+        await this.#session.stopAtTrap(error);
+      }
+      throw error;
+    }
+  }
+}
+
+/** Starts the plugins and the guest. Rejects with the errors of a run of it. */
+export async function startWithPlugins(
+  { file, content, args, program, stubs, calls }: DebuggedGuest,
+  project: LoadedProject,
+  options: DebugOptions,
+  print: Print,
+): Promise<Omit<Launched, "outcome">> {
+  const compiled = { ...options.engine, interruptible: true };
+  const module = compileInstrumented(file, program.instrumented.bytes, "debugged", compiled);
+  const debugging = new Debugging(program);
+  const streams = silentStreams();
+  const { wasi, imports } = wasiFor(module, args, { ...options, stdio: streams });
+  const shown = hasStreams(options.wasiGroups) ? withOutput(imports, () => debugging.guestInstance, print) : imports;
+  const host = inFile(file, () =>
+    new PluginHost(project, NewEngine(instrumentedOptions(compiled)), {
+      coreDebugger: debugging,
+      stdio: [streams[0], 2, 2],
+      log: (plugin, level, text) => print("stderr", `${plugin}: ${LOG_LEVELS[level]}: ${text}\n`),
+    }));
+  const graph = await inFile(file, () =>
+    host.startAsync({
+      module,
+      digest: digestBytes(content),
+      imports: withStubs(shown, stubs),
+      args,
+      env: options.env,
+      context: options.context,
+    }));
+  wasi?.attach(graph.guest);
+  const { sessions } = debugging;
+  const abort = new AbortController();
+  return {
+    sessions,
+    path: absolutePath(file),
+    run: async () => {
+      for (const session of sessions) session.begin();
+      try {
+        let result: unknown;
+        for (const { name, args } of calls) {
+          result = await graph.callAsync({ ...options.context, signal: abort.signal }, name, ...args);
+        }
+        return result;
+      } finally {
+        await graph.closeAsync();
+      }
+    },
+    terminate: () => {
+      abort.abort();
+      for (const session of sessions) session.listen(undefined);
+    },
+  };
+}
+
+/** The programs and sessions of a graph. */
+class Debugging implements PluginDebugger {
+  readonly leastPages = LEAST_PAGES;
+  readonly #guest: Program;
+  readonly #plugins = new Map<string, Program>();
+  readonly #sessions: Session[] = [];
+  readonly #reported = new WeakSet<object>();
+  #guestSession: Session | undefined;
+  #guestInstance: Instance | undefined;
+
+  constructor(guest: Program) {
+    this.#guest = guest;
+  }
+
+  /** The guest's session, then those of the plugins. */
+  get sessions(): readonly Session[] {
+    return this.#guestSession === undefined ? this.#sessions : [this.#guestSession, ...this.#sessions];
+  }
+
+  /** The instance of the guest. Throws an Error before there is one. */
+  get guestInstance(): Instance {
+    if (this.#guestInstance === undefined) throw new Error("the guest has not started");
+    return this.#guestInstance;
+  }
+
+  formOf(id: string, bytes: Uint8Array): Uint8Array {
+    const program = instrumenting(id, "debugged", () => new Program(id, bytes, undefined, undefined, true));
+    this.#plugins.set(id, program);
+    return program.instrumented.bytes;
+  }
+
+  plugin(instance: Instance, id: string): ModuleInstance {
+    const program = this.#plugins.get(id)!;
+    const session = sessionOf(program, instance);
+    const { start } = program.instrumented.names;
+    if (start !== undefined) instance.call({}, start);
+    if (program.locations > 0) this.#sessions.push(session);
+    return new DebuggedInstance(instance, session, this.#reported);
+  }
+
+  async guest(instance: Instance): Promise<ModuleInstance> {
+    this.#guestInstance = instance;
+    const session = this.#guestSession = sessionOf(this.#guest, instance);
+    const { start } = this.#guest.instrumented.names;
+    if (start !== undefined) await instance.callAsync({}, start);
+    return new DebuggedInstance(instance, session, this.#reported);
+  }
+}
+
+function sessionOf(program: Program, instance: Instance): Session {
+  return new Session(program, { instance, canRepeat: () => false }, undefined, false);
+}
