@@ -100,6 +100,14 @@ status 0`,
       assert.equal(trap.match(/Trap: /g)?.length, 1, "the guest does not stop, too");
       assert.match(trap, /> continue\ng\.wat: trap: unreachable in plugin github\.com\/acme\/codec\n/);
       assert.match(trap, /The program ended with status 134\.\n/);
+      const hello = fileURLToPath(new URL("../component/fixtures/hello.wasm", import.meta.url));
+      assert.equal((await waft(["add", "--wasi", "clock"], project.root, project.home, env)).code, 0);
+      const narrowed = await session([hello], ["run"]);
+      assert.match(
+        narrowed,
+        /authority\.wasi: the project does not allow its guests wasi:cli\/stdout \(stdio\)\n {2}help: /,
+      );
+      assert.match(narrowed, /\nstatus 4$/);
       const bare = await session(["--bare", "--invoke", "run", "g.wat", "1"], ["run"]);
       assert.match(bare, /^waft: g\.wat: 2 unknown imports:\n[^]*\nstatus 1$/);
     } finally {

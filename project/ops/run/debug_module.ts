@@ -12,6 +12,7 @@ import { HostLog } from "../../debug/host_log.ts";
 import { Program } from "../../debug/program.ts";
 import { Session } from "../../debug/session.ts";
 import { hasStreams } from "../../definitions/wasi_groups.ts";
+import { ProjectError } from "../../base/diagnostic.ts";
 import { describe, exitStatus, FileFailure, oneLine } from "../../base/failure.ts";
 import { absolutePath } from "../../base/system_path.ts";
 import { printResult } from "./arguments.ts";
@@ -112,6 +113,6 @@ export function failed(file: string, error: unknown): Outcome {
   // The frames of a trap are those of the instrumented module; people have seen the program stop at it.
   const message = error instanceof TrapError
     ? `${oneLine(file)}: trap: ${oneLine(describeTrap(error))}`
-    : describe(new FileFailure(file, error)).replace(/^waft: /, "");
+    : describe(error instanceof ProjectError ? error : new FileFailure(file, error)).replace(/^waft: /, "");
   return { status, output: "", message: aborted ? "" : message };
 }
