@@ -265,7 +265,7 @@ class CompiledComponent implements Component {
 function requireAll({ missing }: HostImports): void {
   if (missing.length === 0) return;
   const list = missing.map((entry) => `\n  ${entry}`).join("");
-  throw new LinkError(`The component's imports are missing:${list}`);
+  throw new LinkError(`The component's imports are missing:${list}`, {}, missing);
 }
 
 /** The fields of a context that limit a call. */

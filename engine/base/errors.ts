@@ -93,6 +93,14 @@ export class LinkError extends WaftError {
   static {
     nameErrors(this.prototype, "LinkError");
   }
+  /** The missing imports of a component, with their types; empty for other errors. */
+  readonly missing: readonly string[];
+
+  /** Creates an error about imports, of which `missing` are missing. */
+  constructor(message: string, place: SourcePlace = {}, missing: readonly string[] = []) {
+    super(message, place);
+    this.missing = missing;
+  }
 }
 
 /**

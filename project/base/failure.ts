@@ -6,7 +6,7 @@
  */
 // From their files: the whole engine would be loaded for commands that never compile.
 import { collapseRecursion, displayName } from "@waft/engine/internal/base/guest_stack";
-import { describeTrap, errorCode, TrapError, WaftError } from "@waft/engine/internal/errors";
+import { describeTrap, errorCode, LinkError, TrapError, WaftError } from "@waft/engine/internal/errors";
 import { fileFacts, readFile } from "@waft/engine/internal/host/files";
 import { environmentVariable, systemName, writeText } from "@waft/engine/internal/host/process";
 import { escapeHostile, formatDiagnostic, ProjectError } from "./diagnostic.ts";
@@ -87,6 +87,10 @@ export function describe(error: unknown): string {
     }
     if (cause instanceof ListedFailure) {
       return [`waft: ${oneLine(file)}: ${oneLine(cause.message)}:`, ...cause.rows].join("\n");
+    }
+    if (cause instanceof LinkError && cause.missing.length > 0) {
+      const rows = cause.missing.map((entry) => `    ${oneLine(entry)}`);
+      return [`waft: ${oneLine(file)}: the component's imports are missing:`, ...rows].join("\n");
     }
     const where = cause instanceof WaftError && cause.where !== "" ? ` (${cause.where})` : "";
     return `waft: ${oneLine(file)}: ${oneLine(systemMessage(cause, file) ?? error.message)}${where}`;

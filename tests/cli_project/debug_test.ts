@@ -392,7 +392,7 @@ Deno.test("components that cannot be debugged are refused in a sentence", () =>
       return `${status} ${stderr.trimEnd()}`;
     };
     assert.match(refused("shared.wat"), /^1 waft: shared\.wat: a module with shared memories cannot be debugged/);
-    assert.match(refused("import.wat"), /^1 waft: import\.wat: The component's imports are missing:/);
+    assert.match(refused("import.wat"), /^1 waft: import\.wat: the component's imports are missing:\n {4}/);
     assert.match(refused("bad.wat"), /^1 waft: bad\.wat:/);
     assert.match(refused("two.wat"), /^1 waft: two\.wat: the component is not a command: it does not export wasi:cli/);
     assert.match(refused("--invoke", "gone()", "two.wat"), /^2 waft: --invoke: two\.wat does not export gone/);

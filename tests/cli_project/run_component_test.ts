@@ -54,6 +54,15 @@ Deno.test("waft run --invoke calls a function in WAVE notation and prints its re
         "    test:math/halves@1.0.0#half: func(n: u32) -> result<u32, u32>\n",
     });
     const whole = await waft(["run", "greet.wat"], home, home);
+    writeFileSync(
+      join(home, "missing.wat"),
+      `(component (import "a:b/c@1.0.0" (instance (export "f" (func)))) (import "x" (func)))`,
+    );
+    assert.deepEqual(await waft(["run", "missing.wat"], home, home), {
+      code: 1,
+      out: "",
+      err: "waft: missing.wat: the component's imports are missing:\n    a:b/c@1.0.0#f: func()\n    x: func()\n",
+    });
     assert.match(whole.err, /does not export wasi:cli\/run; call one of its functions with --invoke/);
   } finally {
     rmSync(home, { recursive: true, force: true });

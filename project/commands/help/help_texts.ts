@@ -106,7 +106,7 @@ export const COMMAND_HELP: { readonly [words: string]: CommandHelp } = {
   "debug": {
     page: "debugging",
     examples: [
-      ["waft debug tool.wasm in.txt", "stop before the first instruction"],
+      ["waft debug tool.wasm in.txt", "wait for commands: `break NAME`, then `run`"],
       ["waft debug --dap", "serve an editor on standard input and output"],
     ],
   },
