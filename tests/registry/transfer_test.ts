@@ -100,7 +100,7 @@ Deno.test("offers end: withdrawn, declined, expired, replaced, or without their 
     assert.equal(codeOf(await offer(r, acme.token, "carl")), "owner.prefix");
 
     assert.equal(codeOf(await offer(r, bob.token, "bob")), "owner.taken");
-    assert.equal(codeOf(await offer(r, bob.token, "nobody")), "account.unknown");
+    assert.equal(codeOf(await offer(r, bob.token, "unknown")), "account.unknown");
     await r.database.run("UPDATE accounts SET suspended_at = 1 WHERE name = 'carl'");
     assert.equal(codeOf(await offer(r, bob.token, "carl")), "account.suspended");
     await r.database.run("UPDATE prefixes SET proof = 'dns' WHERE prefix = ?", KV);
