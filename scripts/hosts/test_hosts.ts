@@ -140,15 +140,13 @@ function failedLines(lines: readonly string[]): string[] {
 interface RunChoices {
   /** The number of lines at the end that are shown; 0 by default. */
   readonly lines?: number;
-  /** The number of attempts until the program succeeds; 1 by default. */
-  readonly tries?: number;
   /** The text of the last line; any text by default. */
   readonly last?: string;
 }
 
 /** Runs a program in a directory, and shows its failures if it fails. */
 function run(label: string, command: string, args: string[], cwd: string, choices: RunChoices = {}): void {
-  const { lines = 0, tries = 1, last } = choices;
+  const { lines = 0, last } = choices;
   const start = performance.now();
   const result: SpawnSyncReturns<string> = spawnSync(command, args, {
     cwd,
@@ -173,11 +171,9 @@ function run(label: string, command: string, args: string[], cwd: string, choice
   );
   const tail = good ? shown.slice(shown.length - lines) : failedLines(shown);
   for (const line of tail) console.log(`         ${line}`);
-  // Steps that passed only at the second attempt.
+  // Files of tests that passed only at the second attempt.
   if (good) { for (const line of ending) if (line.startsWith("FAILED")) console.log(`         ${line}`); }
-  if (good) return;
-  if (tries > 1) run(`${label}, retry`, command, args, cwd, { ...choices, tries: tries - 1 });
-  else failures++;
+  if (!good) failures++;
 }
 
 /** An empty project with the packages installed. */
@@ -378,9 +374,8 @@ function testHost(name: string, program: string, project: string, tests: string[
   }
   const bin = join(project, "node_modules/@waft/cli/bin/waft.js");
   runFib(`${name}: waft run`, program, [bin, "run", "examples/fib.wat", "30"], project, "832040");
-  // On a busy machine the process itself may be late, so steps that measure time are retried, and so are test files
-  // (test_runner.ts), some of which do. The first failure stays in the output.
-  run(`${name}: deadline`, program, ["examples/deadline.js"], project, { lines: 3, tries: 3 });
+  // Files of failed tests are repeated (test_runner.ts); the first failure stays in the output.
+  run(`${name}: deadline`, program, ["examples/deadline.js"], project, { lines: 3 });
   if (options.costs) {
     return run(`${name}: boundary crossing costs`, program, ["bench/call_costs.js"], project, { lines: 5 });
   }

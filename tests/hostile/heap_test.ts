@@ -51,7 +51,8 @@ for (const [name, most] of Object.entries(BYTES)) {
   Deno.test(`${name} take at most ${most} bytes of heap each`, () => {
     const { make } = FAMILIES.find((family) => family.name === name)!;
     heapOf(make(100));
-    const each = heapOf(make(COUNT)) / COUNT;
+    // The least of three: the host compiles and collects meanwhile.
+    const each = Math.min(...[0, 1, 2].map(() => heapOf(make(COUNT)))) / COUNT;
     assert.ok(each <= most, `${each.toFixed(1)} bytes`);
   });
 }
