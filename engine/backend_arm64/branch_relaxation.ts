@@ -3,7 +3,8 @@
  * grow to two (the opposite branch over an unconditional one) while their target is too far; growing never shortens
  * another distance, so the choice ends. Jumps to the next instruction disappear.
  */
-import { BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
+import { BranchForms, finishFunction, padding, placeLabels } from "../codegen/branch_relaxation.ts";
+import { putWord } from "../codegen/words.ts";
 import { type Emission, KIND } from "./emission.ts";
 import { ROW_BITS, X } from "./instructions.ts";
 

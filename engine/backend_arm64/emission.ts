@@ -24,9 +24,6 @@ export const KIND = {
   ADDRESS: 9,
 } as const;
 
-/** The byte between functions. */
-export const FILLER = 0;
-
 /** Kinds of out-of-line code. */
 export const OUT_OF_LINE = {
   ...SHARED,

@@ -3,6 +3,7 @@
  * codegen/emit_function.ts. This file has the prologue, the dispatch of instructions, and the out-of-line code of this
  * architecture.
  */
+import { FILLER } from "../codegen/align_image.ts";
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { mayMoveEarly } from "../codegen/hoisted_edge_moves.ts";
@@ -14,7 +15,7 @@ import type { VCode } from "../codegen/vcode.ts";
 import { unsigned } from "../base/numbers.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { auxConsumer, CC, CONSUMER, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_BASE, SCRATCH, SCRATCH2, SP, ZERO } from "./registers.ts";
@@ -36,7 +37,7 @@ const HALF_SLACK = STACK_SLACK >> 1;
 
 export class Arm64Emitter extends Emitter<Emission> {
   constructor() {
-    super(FILLER, RESERVED, false);
+    super(FILLER.arm64, RESERVED, false);
   }
 
   override prologue(e: Emission): void {

@@ -3,12 +3,12 @@
  * builtins, native or parking.
  */
 import { BUILTIN, BUILTIN_ROWS, type BuiltinRow, isInImage } from "../abi/builtins.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
+import { alignImage, FILLER, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
 import { isDescriptorTrap, TRAP_MESSAGES } from "../base/traps.ts";
-import { FILLER, KIND } from "./emission.ts";
+import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
 import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
@@ -37,7 +37,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
 }
 
 function stub(context: CodegenContext, code: MachineCode, number: number, emit: (s: StubCode) => void): void {
-  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER.arm64);
   code.stubStart[number] = code.length;
   const s = new StubCode(context, code);
   emit(s);

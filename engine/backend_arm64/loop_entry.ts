@@ -5,19 +5,19 @@
  * word of the frame, as baseline functions always save it.
  */
 import { MEMORY } from "../abi/context_layout.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
+import { alignImage, FILLER, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { TY } from "../ir/types.ts";
 import { FAULT_FRAME, paramLocations } from "./abi.ts";
-import { FILLER, KIND } from "./emission.ts";
+import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CONTEXT_REGISTER, LINK, MEMORY_LENGTH, SP, ZERO } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
 
 /** Appends the code: see LoopEntryTarget. `frameBytes` is that of a faulting site (abi.ts). */
 export function emitLoopEntry(context: CodegenContext, code: MachineCode, index: number, frameBytes: number): number {
-  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER.arm64);
   const s = new StubCode(context, code);
   const start = code.length;
   // As after every poll: the memory may be longer now.

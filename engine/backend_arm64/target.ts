@@ -1,86 +1,9 @@
 /**
- * The arm64 backend without its optimizing part: the Target of codegen/target.ts. optimizing_target.ts adds that part.
+ * The arm64 backend without its optimizing part: the Target of codegen/target.ts with its generator of stubs.
+ * optimizing_target.ts adds that part.
  */
-import { fromBase64 } from "../base/base64.ts";
-import type { MachineCode } from "../codegen/machine_code.ts";
-import { relocateImage } from "../codegen/relocate.ts";
-import { putWord } from "../codegen/branch_relaxation.ts";
-import { StubStore } from "../codegen/stored_stubs.ts";
 import type { Target } from "../codegen/target.ts";
-import { FILLER } from "./emission.ts";
-import { ENTRY_JUMP, LAZY_ENTRY } from "./generated_entries.ts";
-import { STUBS } from "./generated_stubs.ts";
-import { emitImageStubs } from "./image_stubs.ts";
-import { emitLoopEntry } from "./loop_entry.ts";
-import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
-import { buildCacheMaintenance, buildProcessStubs } from "./process_stubs.ts";
-import { registerFile } from "./registers.ts";
-import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
+import { storedARM64 } from "./stored_target.ts";
+import { GENERATOR } from "./stub_generator.ts";
 
-/** Reach in bytes of a branch with a displacement of 26 bits of words, in either direction. */
-const REACH = 1 << 27;
-
-/** The immediates of branches, of moves and of ADRP, and the unit of the latter. */
-const BRANCH_FIELD = (1 << 26) - 1;
-const HALF_WORD = (1 << 16) - 1;
-const ADDRESS_FIELD = (1 << 19) - 1;
-const PAGE = 1 << 12;
-
-/** The words of a stored program. Every host is little-endian. */
-function wordsOf({ code }: { readonly code: string }): Int32Array {
-  return new Int32Array(fromBase64(code).buffer);
-}
-
-/** Writes the displacements of calls and jumps between functions and stubs of the image. */
-function relocate(code: MachineCode): void {
-  relocateImage(code, (bytes, at, target) => {
-    const distance = target - at;
-    if (distance >= REACH || distance < -REACH) {
-      throw new RangeError("The module's code is too large for the branches of arm64");
-    }
-    putWord(bytes, at, ((bytes[at + 3] >> 2) << 26) | ((distance >> 2) & BRANCH_FIELD));
-  });
-}
-
-const [JUMP] = wordsOf(ENTRY_JUMP.arm64);
-
-/** B imm26: 128 MiB in either direction. */
-function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
-  if (Math.abs(distance) >= REACH) return false;
-  putWord(bytes, at, JUMP | ((distance >> 2) & BRANCH_FIELD));
-  return true;
-}
-
-const LAZY = wordsOf(LAZY_ENTRY.arm64);
-
-/** MOVZ w16 and MOVK w16 with the index; ADRP x17 and LDR x17 with the address in the slot; BR x17. */
-function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void {
-  const pages = (slot >> 12) - ((at + 8) >> 12);
-  putWord(bytes, at, LAZY[0] | ((index & HALF_WORD) << 5));
-  putWord(bytes, at + 4, LAZY[1] | ((index >>> 16) << 5));
-  putWord(bytes, at + 8, LAZY[2] | ((pages & 3) << 29) | (((pages >> 2) & ADDRESS_FIELD) << 5));
-  putWord(bytes, at + 12, LAZY[3] | (((slot & (PAGE - 1)) >> 3) << 10));
-  putWord(bytes, at + 16, LAZY[4]);
-}
-
-const STORE = new StubStore(STUBS, FILLER);
-
-/** 64-bit Arm (Linux and macOS), from Armv8.0 on. */
-export const ARM64: Target = {
-  name: "arm64",
-  filler: FILLER,
-  elideKey: "frame-elide-reghomed",
-  registers: registerFile,
-  emitStubs: STORE.emitter(emitImageStubs),
-  emitEntryThunk: STORE.thunk("entry", emitEntryThunk),
-  emitHostThunk: STORE.thunk("host", emitHostThunk),
-  hasEntryThunk: STORE.hasEntryThunk,
-  relocate,
-  writeEntryJump,
-  writeLazyEntry,
-  lazyEntryBytes: LAZY.byteLength,
-  loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
-  processStubs: STORE.process(buildProcessStubs),
-  cacheMaintenance: buildCacheMaintenance,
-  fastEntry: buildFastEntry,
-};
+export const ARM64: Target = storedARM64(() => GENERATOR);

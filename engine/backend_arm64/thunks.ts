@@ -4,8 +4,7 @@
  * convention.
  */
 import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
-import { FILLER } from "./emission.ts";
+import { alignImage, FILLER, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
@@ -112,7 +111,7 @@ export function emitParkingThunk(
 }
 
 function begin(context: CodegenContext, code: MachineCode): StubCode {
-  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER.arm64);
   return new StubCode(context, code);
 }
 

@@ -3,7 +3,8 @@
  * alignments at their largest, fits a byte; a jump to the next instruction disappears. Shrinking never lengthens
  * another distance, so any number of passes leaves a valid choice.
  */
-import { BranchForms, finishFunction, padding, placeLabels, putWord } from "../codegen/branch_relaxation.ts";
+import { BranchForms, finishFunction, padding, placeLabels } from "../codegen/branch_relaxation.ts";
+import { putWord } from "../codegen/words.ts";
 import { RELOC } from "../codegen/machine_code.ts";
 import { type Emission, KIND } from "./emission.ts";
 

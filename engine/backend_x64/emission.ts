@@ -20,9 +20,6 @@ export const KIND = {
   IMAGE: 9,
 } as const;
 
-/** The byte between functions: a breakpoint. */
-export const FILLER = 0xcc;
-
 /** Kinds of out-of-line code. */
 export const OUT_OF_LINE = {
   ...SHARED,

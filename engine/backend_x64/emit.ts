@@ -3,6 +3,7 @@
  * codegen/emit_function.ts. This file has the prologue, the dispatch of instructions, and the out-of-line code of this
  * architecture.
  */
+import { FILLER } from "../codegen/align_image.ts";
 import type { Allocation } from "../codegen/allocation.ts";
 import type { BlockEnds } from "../codegen/block_ends.ts";
 import { mayMoveEarly } from "../codegen/hoisted_edge_moves.ts";
@@ -13,7 +14,7 @@ import type { CodegenOptions } from "../codegen/codegen_options.ts";
 import type { VCode } from "../codegen/vcode.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { STACK_SLACK } from "./abi.ts";
-import { type Emission, FILLER, OUT_OF_LINE } from "./emission.ts";
+import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { emitMemory, emitRegister } from "./encoding.ts";
 import { X } from "./instructions.ts";
 import { auxConsumer, CC, CONSUMER, P } from "./machine_ops.ts";
@@ -36,7 +37,7 @@ const HALF_SLACK = STACK_SLACK >> 1;
 
 export class X64Emitter extends Emitter<Emission> {
   constructor() {
-    super(FILLER, RESERVED, true);
+    super(FILLER.x64, RESERVED, true);
   }
 
   override prologue(e: Emission): void {

@@ -3,12 +3,12 @@
  * the builtins, native or parking.
  */
 import { BUILTIN, BUILTIN_ROWS, type BuiltinName, type BuiltinRow, isInImage } from "../abi/builtins.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
+import { alignImage, FILLER, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
 import { CONTEXT, STATUS, THREAD } from "../abi/context_layout.ts";
 import { isDescriptorTrap, TRAP_MESSAGES } from "../base/traps.ts";
-import { FILLER, KIND } from "./emission.ts";
+import { KIND } from "./emission.ts";
 import { imageConstants } from "./image_constants.ts";
 import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
@@ -44,7 +44,7 @@ export function emitImageStubs(context: CodegenContext, code: MachineCode): void
 
 /** Aligns the image and notes that stub `number` begins here. */
 function place(code: MachineCode, number: number): void {
-  alignImage(code, FUNCTION_ALIGNMENT, FILLER);
+  alignImage(code, FUNCTION_ALIGNMENT, FILLER.x64);
   code.stubStart[number] = code.length;
 }
 

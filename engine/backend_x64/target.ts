@@ -1,77 +1,9 @@
 /**
- * The x64 backend without its optimizing part: the Target of codegen/target.ts. optimizing_target.ts adds that part.
+ * The x64 backend without its optimizing part: the Target of codegen/target.ts with its generator of stubs.
+ * optimizing_target.ts adds that part.
  */
-import { fromBase64 } from "../base/base64.ts";
-import type { MachineCode } from "../codegen/machine_code.ts";
-import { relocateImage } from "../codegen/relocate.ts";
-import { putWord } from "../codegen/branch_relaxation.ts";
-import { StubStore } from "../codegen/stored_stubs.ts";
-import type { LazyGate, Target } from "../codegen/target.ts";
-import { FILLER } from "./emission.ts";
-import { ENTRY_JUMP, GATE, LAZY_ENTRY } from "./generated_entries.ts";
-import { STUBS } from "./generated_stubs.ts";
-import { emitImageStubs } from "./image_stubs.ts";
-import { emitLoopEntry } from "./loop_entry.ts";
-import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
-import { buildProcessStubs } from "./process_stubs.ts";
-import { registerFile } from "./registers.ts";
-import { buildFastEntry, emitEntryThunk, emitHostThunk } from "./thunks.ts";
+import type { Target } from "../codegen/target.ts";
+import { storedX64 } from "./stored_target.ts";
+import { GENERATOR } from "./stub_generator.ts";
 
-/** Writes the displacements of calls and jumps between functions and stubs of the image. */
-function relocate(code: MachineCode): void {
-  relocateImage(code, (bytes, at, target) => putWord(bytes, at, target - (at + 4)));
-}
-
-const JUMP = fromBase64(ENTRY_JUMP.x64.code);
-
-/** JMP rel32, which reaches any distance. */
-function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
-  const { target } = ENTRY_JUMP.x64.labels;
-  bytes.set(JUMP, at);
-  putWord(bytes, at + target - 4, distance - target);
-  return true;
-}
-
-const LAZY = fromBase64(LAZY_ENTRY.x64.code);
-
-/** MOV r11d, index; JMP [rip + displacement]. */
-function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void {
-  const { labels } = LAZY_ENTRY.x64;
-  bytes.set(LAZY, at);
-  putWord(bytes, at + labels.index - 4, index);
-  putWord(bytes, at + labels.slot - 4, slot - (at + labels.slot));
-}
-
-/** Leaves the function's index on the stack and the address of the block in r11. */
-const LAZY_GATE: LazyGate = {
-  bytes: 32,
-  slow: GATE.x64.labels.slow,
-  write(bytes, at, block, stub) {
-    const { code, labels } = GATE.x64;
-    bytes.set(fromBase64(code), at);
-    putWord(bytes, at + labels.block - 4, block - (at + labels.block));
-    putWord(bytes, at + labels.stub - 4, stub - (at + labels.stub));
-  },
-};
-
-const STORE = new StubStore(STUBS, FILLER);
-
-/** x86-64 with the System V calling convention, also on Windows (host/code/windows_code.ts). SSE4.1 is required. */
-export const X64: Target = {
-  name: "x64",
-  filler: FILLER,
-  elideKey: "frame-elide",
-  registers: registerFile,
-  emitStubs: STORE.emitter(emitImageStubs),
-  emitEntryThunk: STORE.thunk("entry", emitEntryThunk),
-  emitHostThunk: STORE.thunk("host", emitHostThunk),
-  hasEntryThunk: STORE.hasEntryThunk,
-  relocate,
-  writeEntryJump,
-  writeLazyEntry,
-  lazyEntryBytes: LAZY.length,
-  lazyGate: LAZY_GATE,
-  loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
-  processStubs: STORE.process(buildProcessStubs),
-  fastEntry: buildFastEntry,
-};
+export const X64: Target = storedX64(() => GENERATOR);

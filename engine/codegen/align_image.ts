@@ -6,6 +6,9 @@ import type { MachineCode } from "./machine_code.ts";
 /** Stubs, thunks and functions start at multiples of this; some functions at multiples of more. */
 export const FUNCTION_ALIGNMENT = 16;
 
+/** The byte between functions, by architecture: a breakpoint; UDF. */
+export const FILLER = { x64: 0xcc, arm64: 0 } as const;
+
 /** Fills the image up to a multiple of `boundary`. */
 export function alignImage(code: MachineCode, boundary: number, filler: number): void {
   while (code.length % boundary !== 0) {

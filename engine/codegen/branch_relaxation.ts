@@ -8,6 +8,7 @@
  * smaller.
  */
 import { FIXUP, type FunctionEmission } from "./emission.ts";
+import { putWord } from "./words.ts";
 
 /** Branches of an instruction set. */
 export abstract class BranchForms<E extends FunctionEmission> {
@@ -43,14 +44,6 @@ export function labelOffset(e: FunctionEmission, label: number): number {
 /** Number of bytes to add at `offset` so that it is a multiple of `boundary`. */
 export function padding(offset: number, boundary: number): number {
   return -offset & (boundary - 1);
-}
-
-/** Writes a 32-bit word. */
-export function putWord(out: Uint8Array, at: number, value: number): void {
-  out[at] = value;
-  out[at + 1] = value >> 8;
-  out[at + 2] = value >> 16;
-  out[at + 3] = value >> 24;
 }
 
 /** Computes positions of labels from the current branch sizes, with alignments at their largest. */

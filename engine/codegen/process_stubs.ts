@@ -3,7 +3,8 @@
  * entry points, followed by the fault words.
  */
 import { FAULT_WORDS } from "../abi/context_layout.ts";
-import { labelOffset, putWord } from "./branch_relaxation.ts";
+import { labelOffset } from "./branch_relaxation.ts";
+import { putWord } from "./words.ts";
 import { FIXUP, type FunctionEmission } from "./emission.ts";
 import type { ProcessStubs } from "./target.ts";
 

@@ -56,6 +56,8 @@ export interface StoredStubs {
   readonly thunks: string;
   /** By operating system: ProcessStubs with `code`, in base64, in place of `bytes`. */
   readonly process: Readonly<Record<string, string>>;
+  /** Target.cacheMaintenance, in base64. */
+  readonly cacheMaintenance?: string;
 }
 
 /** The name of the variant of the image stubs that `context` needs. */
@@ -119,6 +121,12 @@ export class StubStore {
       const { code, ...rest } = JSON.parse(stored) as Omit<ProcessStubs, "bytes"> & { readonly code: string };
       return { ...rest, bytes: fromBase64(code) };
     };
+  }
+
+  /** Target.cacheMaintenance. */
+  get cacheMaintenance(): Target["cacheMaintenance"] {
+    const { cacheMaintenance } = this.#stored;
+    return cacheMaintenance === undefined ? undefined : () => fromBase64(cacheMaintenance);
   }
 
   /** The backend's thunks of one kind: stored, or generated for a signature without a stored one. */

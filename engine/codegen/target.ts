@@ -172,6 +172,15 @@ export interface Target {
   fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
 }
 
+/** The parts of a target that generate code. Most programs need no more than what is stored (stored_stubs.ts). */
+export interface StubGenerator extends
+  Pick<
+    Target,
+    "emitStubs" | "emitEntryThunk" | "emitHostThunk" | "processStubs" | "cacheMaintenance" | "fastEntry"
+  > {
+  emitLoopEntry: LoopEntryTarget["emit"];
+}
+
 /** The code through which an image's entries lead to machine code that compiles a body (baseline/lazy_routine.ts). */
 export interface LazyGate {
   readonly bytes: number;

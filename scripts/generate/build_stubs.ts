@@ -7,12 +7,8 @@
 import process from "node:process";
 import { isDeepStrictEqual } from "node:util";
 import { layoutContext } from "../../engine/abi/context_layout.ts";
-import { emitImageStubs as armStubs } from "../../engine/backend_arm64/image_stubs.ts";
-import { buildProcessStubs as armProcess } from "../../engine/backend_arm64/process_stubs.ts";
-import { emitEntryThunk as armEntry, emitHostThunk as armHost } from "../../engine/backend_arm64/thunks.ts";
-import { emitImageStubs as x64Stubs } from "../../engine/backend_x64/image_stubs.ts";
-import { buildProcessStubs as x64Process } from "../../engine/backend_x64/process_stubs.ts";
-import { emitEntryThunk as x64Entry, emitHostThunk as x64Host } from "../../engine/backend_x64/thunks.ts";
+import { GENERATOR as ARM64 } from "../../engine/backend_arm64/stub_generator.ts";
+import { GENERATOR as X64 } from "../../engine/backend_x64/stub_generator.ts";
 import { CALL_COLUMNS, MachineCode } from "../../engine/codegen/machine_code.ts";
 import {
   type StoredImage,
@@ -23,7 +19,7 @@ import {
   thunkKeys,
   type ThunkKind,
 } from "../../engine/codegen/stored_stubs.ts";
-import type { CodegenContext, ProcessStubs, Target } from "../../engine/codegen/target.ts";
+import type { CodegenContext, StubGenerator, Target } from "../../engine/codegen/target.ts";
 import { COLLECTOR_CODE } from "../../engine/gc/collector_code.ts";
 import type { SystemName } from "../../engine/host/systems/systems.ts";
 import { type Signature, TY } from "../../engine/ir/types.ts";
@@ -39,29 +35,25 @@ export const FOLDER = new URL("../../engine/", import.meta.url);
 const NAME = "STUBS";
 
 /** The generators of one backend, and the lists of optional instructions that its stubs distinguish. */
-interface StubGenerators {
+interface StubGenerators extends Pick<StubGenerator, "emitStubs" | "processStubs" | "cacheMaintenance"> {
   readonly name: Target["name"];
-  readonly emitStubs: Target["emitStubs"];
   readonly thunks: Readonly<Record<ThunkKind, Target["emitEntryThunk"]>>;
-  readonly processStubs: (os: string) => ProcessStubs;
   readonly cpus: readonly (readonly string[])[];
   readonly systems: readonly SystemName[];
 }
 
 export const GENERATORS: readonly StubGenerators[] = [
   {
+    ...X64,
     name: "x64",
-    emitStubs: x64Stubs,
-    thunks: { entry: x64Entry, host: x64Host },
-    processStubs: x64Process,
+    thunks: { entry: X64.emitEntryThunk, host: X64.emitHostThunk },
     cpus: [[], ["avx"]],
     systems: ["linux", "darwin", "windows"],
   },
   {
+    ...ARM64,
     name: "arm64",
-    emitStubs: armStubs,
-    thunks: { entry: armEntry, host: armHost },
-    processStubs: armProcess,
+    thunks: { entry: ARM64.emitEntryThunk, host: ARM64.emitHostThunk },
     cpus: [[]],
     systems: ["linux", "darwin"],
   },
@@ -200,7 +192,7 @@ function distinct<T>(): [T[], (value: T) => number] {
 }
 
 function storedStubs(generators: StubGenerators): StoredStubs {
-  const { emitStubs, processStubs, cpus, systems } = generators;
+  const { emitStubs, processStubs, cacheMaintenance, cpus, systems } = generators;
   const [images, imageIndex] = distinct<StoredImage>();
   const variants: Record<string, number> = {};
   for (const explicitBounds of [false, true]) {
@@ -224,7 +216,13 @@ function storedStubs(generators: StubGenerators): StoredStubs {
     }
   }
   const texts = images.map((image) => JSON.stringify(image));
-  return { images: texts, variants, thunks: JSON.stringify({ thunks, keys } satisfies StoredThunks), process };
+  return {
+    images: texts,
+    variants,
+    thunks: JSON.stringify({ thunks, keys } satisfies StoredThunks),
+    process,
+    ...(cacheMaintenance && { cacheMaintenance: cacheMaintenance().toBase64() }),
+  };
 }
 
 /** A value of strings and numbers as TypeScript. */

@@ -1,0 +1,89 @@
+/**
+ * The arm64 backend without code generation: the Target of codegen/target.ts with stored stubs. In: what gives the
+ * generator for the rest (stub_generator.ts), which most programs never load. target.ts has both.
+ */
+import { fromBase64 } from "../base/base64.ts";
+import { FILLER } from "../codegen/align_image.ts";
+import type { MachineCode } from "../codegen/machine_code.ts";
+import { relocateImage } from "../codegen/relocate.ts";
+import { StubStore } from "../codegen/stored_stubs.ts";
+import type { StubGenerator, Target } from "../codegen/target.ts";
+import { putWord } from "../codegen/words.ts";
+import { ENTRY_JUMP, LAZY_ENTRY } from "./generated_entries.ts";
+import { STUBS } from "./generated_stubs.ts";
+import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
+import { registerFile } from "./registers.ts";
+
+/** Reach in bytes of a branch with a displacement of 26 bits of words, in either direction. */
+const REACH = 1 << 27;
+
+/** The immediates of branches, of moves and of ADRP, and the unit of the latter. */
+const BRANCH_FIELD = (1 << 26) - 1;
+const HALF_WORD = (1 << 16) - 1;
+const ADDRESS_FIELD = (1 << 19) - 1;
+const PAGE = 1 << 12;
+
+/** The words of a stored program. Every host is little-endian. */
+function wordsOf({ code }: { readonly code: string }): Int32Array {
+  return new Int32Array(fromBase64(code).buffer);
+}
+
+/** Writes the displacements of calls and jumps between functions and stubs of the image. */
+function relocate(code: MachineCode): void {
+  relocateImage(code, (bytes, at, target) => {
+    const distance = target - at;
+    if (distance >= REACH || distance < -REACH) {
+      throw new RangeError("The module's code is too large for the branches of arm64");
+    }
+    putWord(bytes, at, ((bytes[at + 3] >> 2) << 26) | ((distance >> 2) & BRANCH_FIELD));
+  });
+}
+
+const [JUMP] = wordsOf(ENTRY_JUMP.arm64);
+
+/** B imm26: 128 MiB in either direction. */
+function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
+  if (Math.abs(distance) >= REACH) return false;
+  putWord(bytes, at, JUMP | ((distance >> 2) & BRANCH_FIELD));
+  return true;
+}
+
+const LAZY = wordsOf(LAZY_ENTRY.arm64);
+
+/** MOVZ w16 and MOVK w16 with the index; ADRP x17 and LDR x17 with the address in the slot; BR x17. */
+function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void {
+  const pages = (slot >> 12) - ((at + 8) >> 12);
+  putWord(bytes, at, LAZY[0] | ((index & HALF_WORD) << 5));
+  putWord(bytes, at + 4, LAZY[1] | ((index >>> 16) << 5));
+  putWord(bytes, at + 8, LAZY[2] | ((pages & 3) << 29) | (((pages >> 2) & ADDRESS_FIELD) << 5));
+  putWord(bytes, at + 12, LAZY[3] | (((slot & (PAGE - 1)) >> 3) << 10));
+  putWord(bytes, at + 16, LAZY[4]);
+}
+
+/** 64-bit Arm (Linux and macOS), from Armv8.0 on.
+ * `generator` is called for code that is not stored. */
+export function storedARM64(generator: () => StubGenerator): Target {
+  const store = new StubStore(STUBS, FILLER.arm64);
+  return {
+    name: "arm64",
+    filler: FILLER.arm64,
+    elideKey: "frame-elide-reghomed",
+    registers: registerFile,
+    emitStubs: store.emitter((context, code) => generator().emitStubs(context, code)),
+    emitEntryThunk: store.thunk("entry", (id, context, code) => generator().emitEntryThunk(id, context, code)),
+    emitHostThunk: store.thunk("host", (id, context, code) => generator().emitHostThunk(id, context, code)),
+    hasEntryThunk: store.hasEntryThunk,
+    relocate,
+    writeEntryJump,
+    writeLazyEntry,
+    lazyEntryBytes: LAZY.byteLength,
+    loopEntry: {
+      pollResume: POLL_RESUME,
+      pollBytes: POLL_BYTES,
+      emit: (...args) => generator().emitLoopEntry(...args),
+    },
+    processStubs: store.process((os) => generator().processStubs(os)),
+    cacheMaintenance: store.cacheMaintenance,
+    fastEntry: (...args) => generator().fastEntry(...args),
+  };
+}

@@ -1,0 +1,80 @@
+/**
+ * The x64 backend without code generation: the Target of codegen/target.ts with stored stubs. In: what gives the
+ * generator for the rest (stub_generator.ts), which most programs never load. target.ts has both.
+ */
+import { fromBase64 } from "../base/base64.ts";
+import { FILLER } from "../codegen/align_image.ts";
+import type { MachineCode } from "../codegen/machine_code.ts";
+import { relocateImage } from "../codegen/relocate.ts";
+import { StubStore } from "../codegen/stored_stubs.ts";
+import type { LazyGate, StubGenerator, Target } from "../codegen/target.ts";
+import { putWord } from "../codegen/words.ts";
+import { ENTRY_JUMP, GATE, LAZY_ENTRY } from "./generated_entries.ts";
+import { STUBS } from "./generated_stubs.ts";
+import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
+import { registerFile } from "./registers.ts";
+
+/** Writes the displacements of calls and jumps between functions and stubs of the image. */
+function relocate(code: MachineCode): void {
+  relocateImage(code, (bytes, at, target) => putWord(bytes, at, target - (at + 4)));
+}
+
+const JUMP = fromBase64(ENTRY_JUMP.x64.code);
+
+/** JMP rel32, which reaches any distance. */
+function writeEntryJump(bytes: Uint8Array, at: number, distance: number): boolean {
+  const { target } = ENTRY_JUMP.x64.labels;
+  bytes.set(JUMP, at);
+  putWord(bytes, at + target - 4, distance - target);
+  return true;
+}
+
+const LAZY = fromBase64(LAZY_ENTRY.x64.code);
+
+/** MOV r11d, index; JMP [rip + displacement]. */
+function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: number): void {
+  const { labels } = LAZY_ENTRY.x64;
+  bytes.set(LAZY, at);
+  putWord(bytes, at + labels.index - 4, index);
+  putWord(bytes, at + labels.slot - 4, slot - (at + labels.slot));
+}
+
+/** Leaves the function's index on the stack and the address of the block in r11. */
+const LAZY_GATE: LazyGate = {
+  bytes: 32,
+  slow: GATE.x64.labels.slow,
+  write(bytes, at, block, stub) {
+    const { code, labels } = GATE.x64;
+    bytes.set(fromBase64(code), at);
+    putWord(bytes, at + labels.block - 4, block - (at + labels.block));
+    putWord(bytes, at + labels.stub - 4, stub - (at + labels.stub));
+  },
+};
+
+/** x86-64 with the System V calling convention, also on Windows (host/code/windows_code.ts). SSE4.1 is required.
+ * `generator` is called for code that is not stored. */
+export function storedX64(generator: () => StubGenerator): Target {
+  const store = new StubStore(STUBS, FILLER.x64);
+  return {
+    name: "x64",
+    filler: FILLER.x64,
+    elideKey: "frame-elide",
+    registers: registerFile,
+    emitStubs: store.emitter((context, code) => generator().emitStubs(context, code)),
+    emitEntryThunk: store.thunk("entry", (id, context, code) => generator().emitEntryThunk(id, context, code)),
+    emitHostThunk: store.thunk("host", (id, context, code) => generator().emitHostThunk(id, context, code)),
+    hasEntryThunk: store.hasEntryThunk,
+    relocate,
+    writeEntryJump,
+    writeLazyEntry,
+    lazyEntryBytes: LAZY.length,
+    lazyGate: LAZY_GATE,
+    loopEntry: {
+      pollResume: POLL_RESUME,
+      pollBytes: POLL_BYTES,
+      emit: (...args) => generator().emitLoopEntry(...args),
+    },
+    processStubs: store.process((os) => generator().processStubs(os)),
+    fastEntry: (...args) => generator().fastEntry(...args),
+  };
+}
