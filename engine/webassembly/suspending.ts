@@ -2,8 +2,9 @@
  * Suspending and promising (JavaScript Promise Integration). Suspending marks an imported function so that its caller
  * waits for the promises that it returns; promising wraps an exported function in a form that can wait.
  */
-import { promising as enginePromising } from "../api/engine.ts";
 import { funcInfo } from "../runtime/instance/func.ts";
+import { instanceOf } from "../runtime/instance/instance.ts";
+import { callAsync } from "../runtime/suspension/async_call.ts";
 import { SUSPENDING } from "../runtime/boundary/marshal.ts";
 import { SuspendError } from "./errors.ts";
 import { defineInterface, Slot } from "./interface.ts";
@@ -44,9 +45,10 @@ export const PROMISING = {
     if (info === undefined) {
       throw new TypeError("WebAssembly.promising(): the first argument must be a WebAssembly exported function");
     }
-    // Errors become those of the namespace where the instance maps them (instance.ts).
-    const call = enginePromising(exported as AnyFunction);
     const { type: { params }, funcIndex } = info;
+    // A call is never preempted: programs rely on the first part of it having run, and call other exports right after.
+    // Errors become those of the namespace where the instance maps them (instance.ts).
+    const call = (...args: unknown[]) => callAsync(instanceOf(info), funcIndex, {}, args, false);
     return Object.defineProperties(call, {
       length: { value: params.length, configurable: true },
       name: { value: String(funcIndex), configurable: true },

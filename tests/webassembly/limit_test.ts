@@ -22,6 +22,8 @@ const OUTCOMES: Readonly<Record<string, string>> = {
   waiting: ENDED,
   suspended: ENDED,
   suspendedLater: ENDED,
+  promisingSpins: ENDED,
+  promisingRuns: "7,100000000",
   two: "long,interrupted (the deadline of 40 ms),7",
   signal: "Error: enough",
   signalled: "Error: before",

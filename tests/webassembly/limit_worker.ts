@@ -16,6 +16,7 @@ interface Exports {
   seven(): number;
   host(): void;
   host_then_spin(): void;
+  count(until: number): number;
   waits(): number;
 }
 
@@ -29,11 +30,15 @@ const module = new WebAssembly.Module(wasm(`(module
   (func (export "seven") (result i32) (i32.const 7))
   (func (export "host") (call $host))
   (func (export "host_then_spin") (call $host) (loop (br 0)))
+  (func (export "count") (param $until i32) (result i32) (local $n i32)
+    (loop $again
+      (br_if $again (i32.lt_u (local.tee $n (i32.add (local.get $n) (i32.const 1))) (local.get $until))))
+    (local.get $n))
   (func (export "waits") (result i32) (call $later) (loop (br 0)) (i32.const 1)))`));
 
 type JspiNamespace = typeof WebAssembly & {
   Suspending: new (f: () => unknown) => WebAssembly.ImportValue;
-  promising(f: unknown): () => Promise<unknown>;
+  promising(f: unknown): (...args: number[]) => Promise<unknown>;
 };
 const { Suspending, promising } = WebAssembly as JspiNamespace;
 
@@ -90,6 +95,13 @@ const CASES: Readonly<Record<string, () => unknown>> = {
       await later();
       return promising(instance().waits)();
     }),
+  promisingSpins: () => limit(short, () => promising(instance().spin)()),
+  // A promising call runs up to its first suspension: the program goes on with synchronous calls.
+  promisingRuns: async () => {
+    const x = instance();
+    const counted = promising(x.count)(100_000_000);
+    return [x.seven(), await counted].join();
+  },
   // Two works at a time: each has its own deadline, and other code has none.
   two: async () => {
     const x = instance();

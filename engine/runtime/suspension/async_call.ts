@@ -125,16 +125,20 @@ export function startCall(
   recorded.run(args, (converted) => call.start(converted));
 }
 
-/** Calls function `index` of `instance` under the limits of `context`. Returns a promise of the results. */
+/**
+ * Calls function `index` of `instance` under the limits of `context`, as `startCall` does. Returns a promise of the
+ * results.
+ */
 export function callAsync(
   instance: SuspendableInstance,
   index: number,
   context: ControlContext,
   args: readonly unknown[],
+  preempts = true,
 ): Promise<unknown> {
   return new IntrinsicPromise((resolve, reject) => {
     // errors reject the promise
-    startCall(instance, index, context, args, resolve, outwardReject(instance, reject), true);
+    startCall(instance, index, context, args, resolve, outwardReject(instance, reject), preempts);
   });
 }
 
