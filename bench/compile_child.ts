@@ -6,6 +6,7 @@
 import { readFileSync } from "node:fs";
 import process from "node:process";
 import { timeOf } from "./measure.ts";
+import { peakMemory } from "./peak_memory.ts";
 import { withSalt } from "./salt.ts";
 
 const [side, file, times, threads] = process.argv.slice(2);
@@ -18,7 +19,7 @@ for (let i = 0; i < Number(times); i++) {
   const salted = withSalt(bytes, i);
   result.push(timeOf(() => compile(salted)));
 }
-console.log(JSON.stringify({ times: result, maxResident: process.resourceUsage().maxRSS * 1024 }));
+console.log(JSON.stringify({ times: result, maxResident: peakMemory() }));
 process.exit(0);
 
 async function waftCompiler(): Promise<(salted: Uint8Array<ArrayBuffer>) => void> {

@@ -5,6 +5,7 @@
  */
 import { readFileSync } from "node:fs";
 import process from "node:process";
+import { peakMemory } from "./peak_memory.ts";
 import type { Call, SideModule } from "./sides.ts";
 
 const [side, tier, file, n] = process.argv.slice(2);
@@ -20,7 +21,7 @@ console.log(JSON.stringify({
   importMs: start - imported,
   compileMs: compiled - start,
   firstMs: end - start,
-  maxResident: process.resourceUsage().maxRSS * 1024,
+  maxResident: peakMemory(),
 }));
 process.exit(0);
 
