@@ -4,11 +4,11 @@
  */
 import type { ContextLayout } from "../abi/context_layout.ts";
 import { ALL_FEATURE_ROWS, type FeatureSet } from "../settings/features.ts";
-import { layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
+import { type FieldLayout, layoutFields, sizeClassOf } from "../abi/gc_layout.ts";
 import { GLOBAL_SIZE, MEMORY, SHARED_LENGTH_SIZE, TABLE } from "../abi/context_layout.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { pricesOf } from "../wasm/late_fuel_groups.ts";
-import { subtypeDepth } from "../wasm/subtype.ts";
+import { fieldsBeforeDescriptor, subtypeDepth } from "../wasm/subtype.ts";
 import { BytesView, type Func, lengthOf } from "../wasm/module.ts";
 import {
   type ArrayType,
@@ -115,59 +115,70 @@ function fieldsOf(type: StructType | ArrayType): readonly FieldType[] {
   return type.kind === "struct" ? type.fields : [type.field];
 }
 
-function writeFields(w: TableWriter, type: StructType | ArrayType): void {
-  const fields = fieldsOf(type);
-  const { offsets } = layoutFields(fields.map(({ storage }) => byteSize(storage)));
-  fields.forEach(({ storage, mutable }, k) => {
+/** The layout of objects of the type with canonical id `id`. */
+function layoutOf(type: StructType | ArrayType, id: number): FieldLayout {
+  return layoutFields(fieldsOf(type).map(({ storage }) => byteSize(storage)), fieldsBeforeDescriptor(id));
+}
+
+function writeFields(w: TableWriter, type: StructType | ArrayType, { offsets }: FieldLayout): void {
+  fieldsOf(type).forEach(({ storage, mutable }, k) => {
     w.word(storage);
     w.word(mutable ? 1 : 0);
     w.word(offsets[k]);
   });
 }
 
-function writeLists(w: TableWriter, composite: CompositeType): void {
-  if (composite.kind === "cont") return;
-  if (composite.kind !== "func") {
-    writeFields(w, composite);
-    return;
+/** Writes the lists of a type; returns the layout of its objects. */
+function writeLists(w: TableWriter, composite: CompositeType, id: number): FieldLayout {
+  if (composite.kind === "struct" || composite.kind === "array") {
+    const objects = layoutOf(composite, id);
+    writeFields(w, composite, objects);
+    return objects;
   }
-  w.words(composite.params);
-  w.words(composite.results);
+  if (composite.kind === "func") {
+    w.words(composite.params);
+    w.words(composite.results);
+  }
+  return NO_OBJECTS;
 }
+
+const NO_OBJECTS: FieldLayout = { offsets: [], descriptor: 0, bytes: 0 };
 
 /** The kernel knows no continuation types: it gets no module with any (compile/compile.ts). */
 const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY, cont: -1 };
 
 /**
- * The four words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT, for a type whose lists begin at address `list`.
+ * The four words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT, for a type whose lists begin at address `list`
+ * and whose objects have `bytes`.
  */
-function shapeOf(composite: CompositeType, list: number): readonly number[] {
+function shapeOf(composite: CompositeType, list: number, bytes: number): readonly number[] {
   if (composite.kind === "func") {
     const { params, results } = composite;
     return [list, params.length, list + params.length * 4, results.length];
   }
   if (composite.kind === "cont") return [list, 0, list, 0];
   if (composite.kind === "array") return [list, 1, Math.log2(byteSize(composite.field.storage)), 0];
-  const { bytes } = layoutFields(composite.fields.map(({ storage }) => byteSize(storage)));
   return [list, composite.fields.length, bytes, sizeClassOf(bytes)];
 }
 
 function writeTypes(w: TableWriter, valid: ValidModule): void {
   const { types, canonicalIds } = valid;
-  const lists = types.map(({ composite }) => {
+  const lists = types.map(({ composite }, k) => {
     const list = w.at;
-    writeLists(w, composite);
-    return list;
+    return { list, objects: writeLists(w, composite, canonicalIds[k]) };
   });
   w.header(layout.H_TYPES, w.at);
   w.header(layout.H_TYPE_COUNT, types.length);
-  types.forEach(({ composite, final, supertypes }, k) => {
+  types.forEach(({ composite, descriptor, final, supertypes }, k) => {
+    const { list, objects } = lists[k];
     w.word(KINDS[composite.kind]);
-    for (const word of shapeOf(composite, lists[k])) w.word(word);
+    for (const word of shapeOf(composite, list, objects.bytes)) w.word(word);
     w.word(canonicalIds[k]);
     w.word(supertypes[0] ?? -1);
     w.word(final ? 1 : 0);
     w.word(subtypeDepth(canonicalIds[k]));
+    w.word(descriptor ?? -1);
+    w.word(objects.descriptor);
   });
 }
 
@@ -345,7 +356,7 @@ export function writeTables(
   context: ContextLayout,
   options: KernelOptions,
 ): number {
-  const { funcs, declaredFuncs } = valid;
+  const { funcs, declaredFuncs, exactImports } = valid;
   const prices = pricesOf(options.fuelPrices);
   const size = tableBytes(valid, prices.length);
   const bytes = memory.view(layout.MODULE, size);
@@ -363,6 +374,7 @@ export function writeTables(
   at += funcs.length * 4;
   w.header(layout.H_DECLARED, at);
   bytes.set(declaredFuncs, at - layout.MODULE);
+  for (const index of exactImports) bytes[at - layout.MODULE + index] |= layout.FUNC_EXACT;
   const defined = at - layout.MODULE + valid.importedFuncCount;
   options.counted?.forEach((counts, k) => bytes[defined + k] |= counts === 1 ? layout.FUNC_COUNTED : 0);
   at += declaredFuncs.length;

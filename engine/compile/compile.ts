@@ -139,7 +139,7 @@ export function compileModule(module: Module, given: CompileOptions): CompiledCo
 }
 
 /** Proposals with instructions or types that the baseline tier's kernel does not have. */
-export const UNKNOWN_TO_KERNEL = ["stack-switching", "custom-descriptors"] as const;
+export const UNKNOWN_TO_KERNEL = ["stack-switching"] as const;
 
 /** The first of these that modules may use. */
 function unknownToKernel({ features }: Pick<CompileOptions, "features">): string | undefined {

@@ -1,8 +1,7 @@
 /**
  * The opcode table as the kernel reads it: the properties of every row of wasm/opcodes.ts, and the kernel's kind and
  * operation for it. In: the rows. Out: bytes for kernel/layout.ts's OPCODES. Invariant: every instruction has a kind;
- * one without fails the build. To the kernel, instructions of continuations and of
- * descriptors are illegal opcodes.
+ * one without fails the build. To the kernel, instructions of continuations are illegal opcodes.
  */
 import { LANE_LIMIT, OPCODES, pageOf } from "../../engine/wasm/opcodes.ts";
 import type { OpcodeRow } from "../../engine/wasm/opcode_row.ts";
@@ -191,6 +190,13 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "i31.get_s": [op.KIND_I31_GET, op.SHR_S],
   "i31.get_u": [op.KIND_I31_GET, op.SHR_U],
   "ref.eq": [op.KIND_REF_EQ, 0],
+  "struct.new_desc": [op.KIND_STRUCT_NEW_DESC, 0],
+  "struct.new_default_desc": [op.KIND_STRUCT_NEW_DESC, 1],
+  "ref.get_desc": [op.KIND_REF_GET_DESC, 0],
+  "ref.cast_desc_eq": [op.KIND_REF_CAST_DESC_EQ, 0],
+  "ref.cast_desc_eq(null)": [op.KIND_REF_CAST_DESC_EQ, 1],
+  "br_on_cast_desc_eq": [op.KIND_BR_ON_CAST_DESC_EQ, 0],
+  "br_on_cast_desc_eq_fail": [op.KIND_BR_ON_CAST_DESC_EQ, 1],
 };
 
 /** Atomic operations by the word in their mnemonics. */
@@ -308,7 +314,7 @@ export function opcodeTable(): Uint8Array {
   const pageCodes = layout.OPCODE_PAGE_BYTES / 2;
   for (const row of OPCODES) {
     const { id } = row;
-    if (row.feature === "stack-switching" || row.feature === "custom-descriptors") continue;
+    if (row.feature === "stack-switching") continue;
     const [kind, operation] = loweringOf(row);
     const at = start + id * layout.OPCODE_ROW;
     view.setUint16((pageOf(row.prefix) * pageCodes + row.code) * 2, layout.OPCODES + at, true);

@@ -6,9 +6,9 @@ import * as casts from "./casts.ts";
 import { referenceOnTop } from "./control.ts";
 import * as frames from "./frames.ts";
 import * as layout from "./layout.ts";
-import { MAX_FIXED_ELEMENTS } from "./constants.ts";
+import { FEATURE_CUSTOM_DESCRIPTORS, MAX_FIXED_ELEMENTS } from "./constants.ts";
 import { type i32, load32 } from "./memory.ts";
-import { elemType, hasData, hasElem, isIndex, useType } from "./module.ts";
+import { elemType, hasData, hasElem, isIndex, newRef, useFeature, useType } from "./module.ts";
 import * as objects from "./objects.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
@@ -32,7 +32,7 @@ import {
 } from "./types.ts";
 
 /** The row of type `k`, which must be of `kind`; 0 after a failure. */
-function typeOfKind(k: i32, kind: i32): i32 {
+export function typeOfKind(k: i32, kind: i32): i32 {
   if (!isIndex(k, load32(layout.H_TYPE_COUNT))) return 0;
   const row = typeRow(k);
   if (load32(row + layout.TYPE_KIND) === kind) return row;
@@ -54,32 +54,49 @@ function expectAccess(field: i32, access: i32): void {
   if (isPacked(storageOf(field)) !== (access !== op.ACCESS_WHOLE)) fail();
 }
 
-/** The type of a reference to the type that the instruction names. */
-function ownType(isNull: i32): i32 {
-  return refType(isNull, index);
+/** The type of an operand that refers to the type that the instruction names. */
+function ownType(): i32 {
+  return refType(1, index);
 }
 
 // Structures.
 
-function visitStructNew(): void {
+/** The row of the structure type that the instruction names, whose objects have no descriptor; 0 after a failure. */
+function plainStructure(): i32 {
   const type = typeOfKind(index, layout.TYPE_IS_STRUCT);
-  if (type === 0) return;
+  if (type === 0 || load32(type + layout.TYPE_DESCRIPTOR) < 0) return type;
+  fail();
+  return 0;
+}
+
+/** Checks the values of all fields of the type with row `type`, `below` other operands. */
+export function hasFields(type: i32, below: i32): boolean {
   const count = load32(type + layout.TYPE_FIELD_COUNT);
   for (let k: i32 = 0; k < count; k++) {
-    if (!frames.expect(k, unpacked(storageOf(objects.fieldRow(type, count - 1 - k))))) return;
+    if (!frames.expect(below + k, unpacked(storageOf(objects.fieldRow(type, count - 1 - k))))) return false;
   }
+  return true;
+}
+
+/** Whether all fields of the type with row `type` have default values. Fails if not. */
+export function hasDefaults(type: i32): boolean {
+  const count = load32(type + layout.TYPE_FIELD_COUNT);
+  for (let k: i32 = 0; k < count; k++) expectDefault(objects.fieldRow(type, k));
+  return status === layout.STATUS_DONE;
+}
+
+function visitStructNew(): void {
+  const type = plainStructure();
+  if (type === 0 || !hasFields(type, 0)) return;
   if (frames.live) objects.emitStructNew();
-  else frames.replaceTypes(count, ownType(0));
+  else frames.replaceTypes(load32(type + layout.TYPE_FIELD_COUNT), newRef(index));
 }
 
 function visitStructNewDefault(): void {
-  const type = typeOfKind(index, layout.TYPE_IS_STRUCT);
-  if (type === 0) return;
-  const count = load32(type + layout.TYPE_FIELD_COUNT);
-  for (let k: i32 = 0; k < count; k++) expectDefault(objects.fieldRow(type, k));
-  if (status !== layout.STATUS_DONE) return;
+  const type = plainStructure();
+  if (type === 0 || !hasDefaults(type)) return;
   if (frames.live) objects.emitStructNewDefault();
-  else frames.replaceTypes(0, ownType(0));
+  else frames.replaceTypes(0, newRef(index));
 }
 
 /** The row of the field that the instruction names, or 0 after a failure. */
@@ -93,7 +110,7 @@ function visitStructGet(access: i32): void {
   const field = fieldAtHand();
   if (field === 0) return;
   expectAccess(field, access);
-  if (!frames.expect(0, ownType(1)) || status !== layout.STATUS_DONE) return;
+  if (!frames.expect(0, ownType()) || status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitStructGet(access);
   else frames.replaceTypes(1, unpacked(storageOf(field)));
 }
@@ -102,7 +119,7 @@ function visitStructSet(): void {
   const field = fieldAtHand();
   if (field === 0) return;
   if (load32(field + layout.FIELD_IS_MUTABLE) === 0) fail();
-  if (!frames.expect(0, unpacked(storageOf(field))) || !frames.expect(1, ownType(1))) return;
+  if (!frames.expect(0, unpacked(storageOf(field))) || !frames.expect(1, ownType())) return;
   if (status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitStructSet();
   else frames.dropTypes(2);
@@ -128,7 +145,7 @@ function visitArrayNew(): void {
   const field = elementOf(index);
   if (field === 0 || !frames.expect(0, I32) || !frames.expect(1, unpacked(storageOf(field)))) return;
   if (frames.live) objects.emitArrayNew();
-  else frames.replaceTypes(2, ownType(0));
+  else frames.replaceTypes(2, newRef(index));
 }
 
 function visitArrayNewDefault(): void {
@@ -137,7 +154,7 @@ function visitArrayNewDefault(): void {
   expectDefault(field);
   if (!frames.expect(0, I32) || status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitArrayNewDefault();
-  else frames.replaceTypes(1, ownType(0));
+  else frames.replaceTypes(1, newRef(index));
 }
 
 function visitArrayNewFixed(): void {
@@ -146,7 +163,7 @@ function visitArrayNewFixed(): void {
   const type = unpacked(storageOf(field));
   for (let k: i32 = 0; k < index2; k++) if (!frames.expect(k, type)) return;
   if (frames.live) objects.emitArrayNewFixed();
-  else frames.replaceTypes(index2, ownType(0));
+  else frames.replaceTypes(index2, newRef(index));
 }
 
 /** Checks the element type of the array, with row `field`, against the segment that the instruction reads. */
@@ -163,7 +180,7 @@ function hasSegment(field: i32, isData: boolean): boolean {
 function visitArrayNewSegment(isData: boolean): void {
   const field = elementOf(index);
   if (field === 0 || !hasSegment(field, isData) || !frames.expect(0, I32) || !frames.expect(1, I32)) return;
-  if (!frames.live) frames.replaceTypes(2, ownType(0));
+  if (!frames.live) frames.replaceTypes(2, newRef(index));
   else if (isData) objects.emitArrayNewData();
   else objects.emitArrayNewElem();
 }
@@ -172,7 +189,7 @@ function visitArrayInitSegment(isData: boolean): void {
   const field = mutableElement();
   if (field === 0 || !hasSegment(field, isData)) return;
   if (!frames.expect(0, I32) || !frames.expect(1, I32) || !frames.expect(2, I32)) return;
-  if (!frames.expect(3, ownType(1))) return;
+  if (!frames.expect(3, ownType())) return;
   if (!frames.live) frames.dropTypes(4);
   else if (isData) objects.emitArrayInitData();
   else objects.emitArrayInitElem();
@@ -182,7 +199,7 @@ function visitArrayGet(access: i32): void {
   const field = elementOf(index);
   if (field === 0) return;
   expectAccess(field, access);
-  if (!frames.expect(0, I32) || !frames.expect(1, ownType(1)) || status !== layout.STATUS_DONE) return;
+  if (!frames.expect(0, I32) || !frames.expect(1, ownType()) || status !== layout.STATUS_DONE) return;
   if (frames.live) objects.emitArrayGet(access);
   else frames.replaceTypes(2, unpacked(storageOf(field)));
 }
@@ -190,7 +207,7 @@ function visitArrayGet(access: i32): void {
 function visitArraySet(): void {
   const field = mutableElement();
   if (field === 0 || !frames.expect(0, unpacked(storageOf(field)))) return;
-  if (!frames.expect(1, I32) || !frames.expect(2, ownType(1))) return;
+  if (!frames.expect(1, I32) || !frames.expect(2, ownType())) return;
   if (frames.live) objects.emitArraySet();
   else frames.dropTypes(3);
 }
@@ -204,7 +221,7 @@ function visitArrayLen(): void {
 function visitArrayFill(): void {
   const field = mutableElement();
   if (field === 0 || !frames.expect(0, I32) || !frames.expect(1, unpacked(storageOf(field)))) return;
-  if (!frames.expect(2, I32) || !frames.expect(3, ownType(1))) return;
+  if (!frames.expect(2, I32) || !frames.expect(3, ownType())) return;
   if (frames.live) objects.emitArrayFill();
   else frames.dropTypes(4);
 }
@@ -218,7 +235,7 @@ function visitArrayCopy(): void {
     return;
   }
   if (!frames.expect(0, I32) || !frames.expect(1, I32) || !frames.expect(2, refType(1, index2))) return;
-  if (!frames.expect(3, I32) || !frames.expect(4, ownType(1))) return;
+  if (!frames.expect(3, I32) || !frames.expect(4, ownType())) return;
   if (frames.live) objects.emitArrayCopy();
   else frames.dropTypes(5);
 }
@@ -249,54 +266,64 @@ function visitConvert(from: i32, to: i32): void {
 
 // Casts.
 
-/** The target type of a test or cast, whose operand is checked; 0 if it is invalid. */
-function castTarget(): i32 {
+/** The target type of a test or cast, whose operand is checked, `below` another one; 0 if it is invalid. */
+export function castTarget(below: i32): i32 {
   const to = refType(nullable, heap);
   useType(to);
-  if (status !== layout.STATUS_DONE || !frames.expect(0, refType(1, topHeap(heap)))) return 0;
+  if (status !== layout.STATUS_DONE || !frames.expect(below, refType(1, topHeap(heap)))) return 0;
   return to;
 }
 
 function visitRefTest(): void {
-  const to = castTarget();
+  const to = castTarget(0);
   if (to === 0) return;
   if (frames.live) casts.emitRefTest(to);
   else frames.replaceTypes(1, I32);
 }
 
 function visitRefCast(): void {
-  const to = castTarget();
+  const to = castTarget(0);
   if (to === 0) return;
   if (frames.live) casts.emitRefCast(to);
   else frames.replaceTypes(1, to);
 }
 
+/** Custom descriptors allow a cast to a type that is no subtype, in the same hierarchy. Fails for other casts. */
+function expectCastable(from: i32, to: i32): void {
+  if (matches(to, from)) return;
+  if (topHeap(heap) === topHeap(heap2)) useFeature(FEATURE_CUSTOM_DESCRIPTORS);
+  else fail();
+}
+
 /**
  * `br_on_cast` branches with the target type and falls through with the rest of the source type; `br_on_cast_fail` does
- * the reverse.
+ * the reverse. `above` is the number of operands above the reference: 1 if a descriptor, which has been checked, is
+ * compared, else 0.
  */
-function visitBranchOnCast(onFail: boolean): void {
+export function visitBranchOnCast(onFail: boolean, above: i32): void {
   const from = refType(nullable, heap);
   const to = refType(nullable2, heap2);
   useType(from);
   useType(to);
   if (status !== layout.STATUS_DONE) return;
-  if (!matches(to, from)) fail();
+  expectCastable(from, to);
   const rest = isNullable(to) ? nonNull(from) : from;
   const target = frames.frameOf(index);
   if (target === 0) return;
   const types = frames.labelTypes(target);
   const below = frames.labelCount(target) - 1;
   if (below < 0 || !matches(onFail ? rest : to, load32(types + below * 4))) fail();
-  if (status !== layout.STATUS_DONE || !frames.expect(0, from) || !frames.expectList(types, below, 1)) return;
+  if (status !== layout.STATUS_DONE || !frames.expect(above, from)) return;
+  if (!frames.expectList(types, below, above + 1)) return;
   const left = onFail ? to : rest;
   if (!frames.live) {
-    frames.dropTypes(below + 1);
+    frames.dropTypes(below + above + 1);
     frames.pushTypes(types, below);
     operands.pushHome(left);
     return;
   }
-  casts.emitBranchOnCast(target, to, onFail);
+  if (above === 0) casts.emitBranchOnCast(target, to, onFail);
+  else casts.emitBranchOnCastDescEq(target, to, onFail);
   frames.retypeTop(types, below + 1);
   operands.setEntryType(operands.top - operands.ENTRY, left);
 }
@@ -362,7 +389,7 @@ function visitCast(kind: i32, argument: i32): void {
       return;
     case op.KIND_BR_ON_CAST:
     case op.KIND_BR_ON_CAST_FAIL:
-      visitBranchOnCast(kind === op.KIND_BR_ON_CAST_FAIL);
+      visitBranchOnCast(kind === op.KIND_BR_ON_CAST_FAIL, 0);
       return;
     case op.KIND_ANY_CONVERT:
       visitConvert(EXTERNREF, HEAP_ANY);

@@ -31,7 +31,7 @@ import { ENTRY } from "./operands.ts";
 import * as op from "./operations.ts";
 import { instructionOffset } from "./reader.ts";
 import { loadCheckedElement, recordOffset } from "./storage.ts";
-import { bankOf, I32, I64, isWide, typeRow, V128 } from "./types.ts";
+import { bankOf, I32, I64, inexact, isExact, isWide, typeRow, V128 } from "./types.ts";
 
 /**
  * The register of the next value of `bank` after `general` values of the general and `vector` values of the vector
@@ -260,13 +260,14 @@ export function loadDescriptor(d: i32): void {
 }
 
 /**
- * Compares the canonical type id in the scratch register with that of type `index`: EQ if it is that type or a subtype.
- * Changes `register`.
+ * Compares the canonical type id in the scratch register with that of heap type `heap`, a type index: EQ if it is that
+ * type or, unless `heap` is exact, a subtype. Changes `register`.
  */
-export function compareType(index: i32, register: i32): void {
+export function compareType(heap: i32, register: i32): void {
+  const index = inexact(heap);
   const type = typeRow(index);
   const expected = load32(layout.H_TYPE_IDS_OFFSET) + index * 4;
-  if (load32(type + layout.TYPE_FINAL) !== 0) {
+  if (isExact(heap) || load32(type + layout.TYPE_FINAL) !== 0) {
     machine.compareContext(0, machine.SCRATCH, expected);
     return;
   }

@@ -30,6 +30,7 @@ import {
 } from "./constants.ts";
 import * as cond from "./conditions.ts";
 import * as control from "./control.ts";
+import { visitDescriptor } from "./descriptors.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
 import { beginExceptions } from "./exceptions.ts";
 import * as exceptions from "./exceptions.ts";
@@ -805,7 +806,7 @@ function visitReference(kind: i32, argument: i32): void {
       return;
     }
   }
-  aggregates.visitAggregate(kind, argument);
+  if (!visitDescriptor(kind, argument)) aggregates.visitAggregate(kind, argument);
 }
 
 // Locals and globals.
@@ -1100,7 +1101,7 @@ function visitRefFunc(): void {
     reader.fail();
     return;
   }
-  const type = types.refType(0, module.typeIndexOf(index));
+  const type = module.funcRef(index);
   if (frames.live) storage.emitRefFunc(type);
   else operands.pushHome(type);
 }

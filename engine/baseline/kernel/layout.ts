@@ -129,9 +129,10 @@ export const CPU_BMI2: i32 = 4;
 export const CPU_POPCNT: i32 = 8;
 
 // A type row: kind, lists, canonical id, index of the declared supertype (−1 for none), 1 if final, depth in the chain
-// of supertypes. A structure or array has a list of fields in place of the parameters (an array has one field), and its
-// size in place of the results.
-export const TYPE_ROW: i32 = 36;
+// of supertypes, index of the type of descriptors (−1 for none) and offset of the descriptor in an object. A structure
+// or array has a list of fields in place of the parameters (an array has one field), and its size in place of the
+// results.
+export const TYPE_ROW: i32 = 44;
 export const TYPE_KIND: i32 = 0;
 export const TYPE_PARAMS: i32 = 4;
 export const TYPE_PARAM_COUNT: i32 = 8;
@@ -141,6 +142,8 @@ export const TYPE_CANONICAL: i32 = 20;
 export const TYPE_PARENT: i32 = 24;
 export const TYPE_FINAL: i32 = 28;
 export const TYPE_DEPTH: i32 = 32;
+export const TYPE_DESCRIPTOR: i32 = 36;
+export const TYPE_DESCRIPTOR_OFFSET: i32 = 40;
 export const TYPE_FIELDS: i32 = 4;
 export const TYPE_FIELD_COUNT: i32 = 8;
 /**
@@ -183,9 +186,11 @@ export const MEMORY_IS_64: i32 = 1;
 export const MEMORY_IS_SHARED: i32 = 2;
 export const MEMORY_HAS_BYTE_PAGES: i32 = 4;
 
-// A function: it may be the operand of ref.func; it counts the depth of calls (translate/counted_functions.ts).
+// A function: it may be the operand of ref.func; it counts the depth of calls (translate/counted_functions.ts); it is
+// an import of an exact type.
 export const FUNC_DECLARED: i32 = 1;
 export const FUNC_COUNTED: i32 = 2;
+export const FUNC_EXACT: i32 = 4;
 
 // A body: address of its first byte and of its end, absolute offset in the module.
 export const BODY_ROW: i32 = 12;

@@ -3,6 +3,7 @@
  * the enabled features. An unknown index fails the body, and so does a disabled feature.
  */
 import {
+  FEATURE_CUSTOM_DESCRIPTORS,
   FEATURE_EXCEPTION_HANDLING,
   FEATURE_GC,
   FEATURE_REFERENCE_TYPES,
@@ -13,6 +14,7 @@ import * as layout from "./layout.ts";
 import { type i32, load32, load8, store32 } from "./memory.ts";
 import { fail, instructionOffset } from "./reader.ts";
 import {
+  exactHeap,
   EXTERNREF,
   FUNCREF,
   HEAP_EXN,
@@ -20,16 +22,24 @@ import {
   HEAP_FUNC,
   HEAP_NOEXN,
   heapOf,
+  inexact,
+  isExact,
   isNullable,
   isRef,
+  refType,
   typeRow,
   V128,
 } from "./types.ts";
 
+/** Whether feature number `feature` is enabled. */
+function allows(feature: i32): boolean {
+  return load32(layout.FEATURES + feature * 4) !== 0;
+}
+
 /** Records a use of feature number `feature` (0: none) by the current instruction. Fails if the feature is disabled. */
 export function useFeature(feature: i32): void {
   if (feature === 0) return;
-  if (load32(layout.FEATURES + feature * 4) === 0) fail();
+  if (!allows(feature)) fail();
   const use = layout.FEATURE_USES + feature * 4;
   if (instructionOffset < load32(use)) store32(use, instructionOffset);
 }
@@ -39,6 +49,7 @@ function featureOf(type: i32): i32 {
   if (!isRef(type)) return type === V128 ? FEATURE_SIMD : 0;
   if (type === FUNCREF || type === EXTERNREF) return FEATURE_REFERENCE_TYPES;
   const heap = heapOf(type);
+  if (isExact(heap)) return FEATURE_CUSTOM_DESCRIPTORS;
   if (heap >= 0) return FEATURE_TYPED_FUNCTION_REFERENCES;
   if (heap === HEAP_EXN || heap === HEAP_NOEXN) return FEATURE_EXCEPTION_HANDLING;
   const isOld = heap === HEAP_FUNC || heap === HEAP_EXTERN;
@@ -48,7 +59,7 @@ function featureOf(type: i32): i32 {
 /** Checks a value type that the current instruction names: its feature and its type index. */
 export function useType(type: i32): void {
   useFeature(featureOf(type));
-  if (isRef(type)) checkTypeIndex(heapOf(type));
+  if (isRef(type)) checkTypeIndex(inexact(heapOf(type)));
 }
 
 /** Whether `index`, unsigned, is below `count`. Fails if not. */
@@ -82,13 +93,30 @@ export function functionAt(index: i32): i32 {
   return isIndex(index, load32(layout.H_FUNC_COUNT)) ? typeRow(typeIndexOf(index)) : 0;
 }
 
+/** The FUNC_ bits of function `index`. */
+function bitsOf(index: i32): i32 {
+  return load8(load32(layout.H_DECLARED) + index);
+}
+
 export function isDeclared(index: i32): boolean {
-  return (load8(load32(layout.H_DECLARED) + index) & layout.FUNC_DECLARED) !== 0;
+  return (bitsOf(index) & layout.FUNC_DECLARED) !== 0;
 }
 
 /** Whether function `index` counts the depth of calls. */
 export function countsDepth(index: i32): boolean {
-  return (load8(load32(layout.H_DECLARED) + index) & layout.FUNC_COUNTED) !== 0;
+  return (bitsOf(index) & layout.FUNC_COUNTED) !== 0;
+}
+
+/** The type of a reference to a new object of type `index`: exact if custom descriptors are enabled. */
+export function newRef(index: i32): i32 {
+  return refType(0, allows(FEATURE_CUSTOM_DESCRIPTORS) ? exactHeap(index) : index);
+}
+
+/** The type of a reference to function `index`; an import may be of a subtype unless its type is exact. */
+export function funcRef(index: i32): i32 {
+  const type = typeIndexOf(index);
+  const isOpen = index < load32(layout.H_IMPORTED_FUNCS) && (bitsOf(index) & layout.FUNC_EXACT) === 0;
+  return isOpen ? refType(0, type) : newRef(type);
 }
 
 export function hasMemory(index: i32): boolean {

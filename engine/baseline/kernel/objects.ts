@@ -28,16 +28,19 @@ import {
   REF_TAG_I31,
   TRAP_ARRAY_OUT_OF_BOUNDS,
   TRAP_NULL_ARRAY,
+  TRAP_NULL_DESCRIPTOR,
   TRAP_NULL_I31,
+  TRAP_NULL_REFERENCE,
   TRAP_NULL_STRUCTURE,
 } from "./constants.ts";
 import * as layout from "./layout.ts";
 import * as machine from "./machine.ts";
 import { type i32, load32 } from "./memory.ts";
+import { newRef } from "./module.ts";
 import * as operands from "./operands.ts";
 import * as op from "./operations.ts";
 import { index, index2, instructionOffset } from "./reader.ts";
-import { bankOf, HEAP_I31, I32, I64, refType, storageWidth, typeRow, unpacked } from "./types.ts";
+import { bankOf, HEAP_I31, I32, I64, isNullable, refType, storageWidth, typeRow, unpacked } from "./types.ts";
 
 /** Size in bytes of the first page, which is never mapped: accesses of null at smaller offsets fault. */
 const FIRST_PAGE: i32 = 4096;
@@ -157,18 +160,23 @@ function initialize(object: i32, storage: i32, offset: i32): void {
 }
 
 function pushObject(register: i32): void {
-  operands.pushRegister(refType(0, index), register);
+  operands.pushRegister(newRef(index), register);
 }
 
 // Structures.
 
-export function emitStructNew(): void {
-  const type = typeRow(index);
-  const d = newStructure(type);
+/** Stores the top operands to the fields of the new object of the type with row `type` in register `d`. */
+function initializeFields(d: i32, type: i32): void {
   for (let k = load32(type + layout.TYPE_FIELD_COUNT) - 1; k >= 0; k--) {
     const field = fieldRow(type, k);
     initialize(d, storageOf(field), load32(field + layout.FIELD_OFFSET));
   }
+}
+
+export function emitStructNew(): void {
+  const type = typeRow(index);
+  const d = newStructure(type);
+  initializeFields(d, type);
   pushObject(d);
 }
 
@@ -177,17 +185,43 @@ export function emitStructNewDefault(): void {
 }
 
 /**
- * Checks the object in `register` for null and prepares its field with row `field`. The access must be the next
- * instruction.
+ * `struct.new_desc`, and with `isDefault` `struct.new_default_desc`: the descriptor on top is a field of the object,
+ * and stays on the stack while registers are allocated.
  */
-function prepareFieldOf(register: i32, field: i32): void {
-  const offset = load32(field + layout.FIELD_OFFSET);
+export function emitStructNewDesc(isDefault: boolean): void {
+  const type = typeRow(index);
+  const entry = operands.top - operands.ENTRY;
+  if (isNullable(operands.entryType(entry))) {
+    machine.compareImmediate(1, operands.ownRegister(entry), 0);
+    machine.trapIf(cond.EQ, TRAP_NULL_DESCRIPTOR, instructionOffset);
+  }
+  const d = newStructure(type);
+  initialize(d, operands.entryType(entry), load32(type + layout.TYPE_DESCRIPTOR_OFFSET));
+  if (!isDefault) initializeFields(d, type);
+  pushObject(d);
+}
+
+/**
+ * Checks the object in `register` for null, which traps with `trap`, and prepares its field at `offset`. The access
+ * must be the next instruction.
+ */
+function prepareFieldOf(register: i32, offset: i32, trap: i32): void {
   if (offset >= FIRST_PAGE) {
     machine.compareImmediate(1, register, 0);
-    machine.trapIf(cond.EQ, TRAP_NULL_STRUCTURE, instructionOffset);
+    machine.trapIf(cond.EQ, trap, instructionOffset);
   }
   machine.prepareField(register, offset);
-  if (offset < FIRST_PAGE) machine.faultSite(TRAP_NULL_STRUCTURE, instructionOffset);
+  if (offset < FIRST_PAGE) machine.faultSite(trap, instructionOffset);
+}
+
+/** `ref.get_desc`: the descriptor of an object of the type that the instruction names, as a reference of `type`. */
+export function emitRefGetDesc(type: i32): void {
+  const object = operands.popEntry();
+  const register = operands.toRegister(object);
+  const d = operands.destination(0, object, 0);
+  prepareFieldOf(register, load32(typeRow(index) + layout.TYPE_DESCRIPTOR_OFFSET), TRAP_NULL_REFERENCE);
+  loadField(type, op.ACCESS_WHOLE, d);
+  operands.pushRegister(type, d);
 }
 
 export function emitStructGet(access: i32): void {
@@ -196,7 +230,7 @@ export function emitStructGet(access: i32): void {
   const register = operands.toRegister(object);
   const type = unpacked(storageOf(field));
   const d = operands.destination(bankOf(type), object, 0);
-  prepareFieldOf(register, field);
+  prepareFieldOf(register, load32(field + layout.FIELD_OFFSET), TRAP_NULL_STRUCTURE);
   loadField(storageOf(field), access, d);
   operands.pushRegister(type, d);
 }
@@ -207,7 +241,7 @@ export function emitStructSet(): void {
   const object = operands.popEntry();
   const s = operands.toRegister(value);
   const register = operands.toRegister(object);
-  prepareFieldOf(register, field);
+  prepareFieldOf(register, load32(field + layout.FIELD_OFFSET), TRAP_NULL_STRUCTURE);
   storeField(storageOf(field), s);
   operands.release(value);
   operands.release(object);

@@ -119,6 +119,11 @@ export const KIND_REF_I31: i32 = 109;
 export const KIND_I31_GET: i32 = 110;
 export const KIND_REF_EQ: i32 = 111;
 export const KIND_PAUSE: i32 = 112;
+// Descriptors. The operation is 1 for the form with default values, and for the branch on a failing cast.
+export const KIND_STRUCT_NEW_DESC: i32 = 113;
+export const KIND_REF_GET_DESC: i32 = 114;
+export const KIND_REF_CAST_DESC_EQ: i32 = 115;
+export const KIND_BR_ON_CAST_DESC_EQ: i32 = 116;
 
 // Operations of two integers.
 export const ADD: i32 = 0;

@@ -32,7 +32,18 @@ import {
 } from "./constants.ts";
 import { H_DATA_COUNT_MISSING, OPCODE_PAGE_BYTES, OPCODES, ROW_PLAN, STATUS_DONE, STATUS_INVALID } from "./layout.ts";
 import { type i32, load32, load8, loadAny32 } from "./memory.ts";
-import { BOTTOM, F64, FIRST_HEAP_BYTE, I32, LAST_HEAP_BYTE, MAX_TYPE_INDEX, refType, V128 } from "./types.ts";
+import {
+  BOTTOM,
+  EXACT_BYTE,
+  exactHeap,
+  F64,
+  FIRST_HEAP_BYTE,
+  I32,
+  LAST_HEAP_BYTE,
+  MAX_TYPE_INDEX,
+  refType,
+  V128,
+} from "./types.ts";
 
 /** The address of the next byte, the address of the body's end, and the offset in the module minus the address. */
 export let pos: i32 = 0;
@@ -234,17 +245,21 @@ function readBits32(): i32 {
   return loadAny32(pos - 4);
 }
 
-/** A heap type: a type index, or negative for an abstract heap type. */
+/** A heap type: a type index, exact or not, or negative for an abstract heap type. */
 function readHeapType(): i32 {
   const byte = pos < end ? load8(pos) : 0x40;
-  if ((byte & 0xc0) === 0x40) {
-    if (byte < FIRST_HEAP_BYTE || byte > LAST_HEAP_BYTE) fail();
-    pos = pos + 1;
-    return byte - 0x80;
-  }
-  const type = readIndexS33();
-  if (type < 0 || type > MAX_TYPE_INDEX) fail();
-  return type;
+  if ((byte & 0xc0) !== 0x40) return typeIndex(readIndexS33());
+  pos = pos + 1;
+  if (byte === EXACT_BYTE) return exactHeap(typeIndex(readU32()));
+  if (byte < FIRST_HEAP_BYTE || byte > LAST_HEAP_BYTE) fail();
+  return byte - 0x80;
+}
+
+/** The type index `index` if it fits a packed reference type; fails and is 0 otherwise. */
+function typeIndex(index: i32): i32 {
+  if (index >= 0 && index <= MAX_TYPE_INDEX) return index;
+  fail();
+  return 0;
 }
 
 /** A value type. */

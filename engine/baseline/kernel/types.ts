@@ -28,11 +28,15 @@ const REF: i32 = 1 << 28;
 const NULLABLE: i32 = 1 << 27;
 const HEAP_BIAS: i32 = 0x40;
 const HEAP_MASK: i32 = 0xffffff;
+/** The bit of exact heap types, and of references to them (wasm/exact_heap.ts). */
+const EXACT: i32 = 1 << 26;
 export const MAX_TYPE_INDEX: i32 = 0xffffff - 0x40;
 
 /** Bytes of the abstract heap types in the binary format. */
 export const FIRST_HEAP_BYTE: i32 = 0x69;
 export const LAST_HEAP_BYTE: i32 = 0x74;
+/** Begins an exact heap type. */
+export const EXACT_BYTE: i32 = 0x62;
 
 // Abstract heap types: the binary format's codes as signed numbers.
 export const HEAP_NOEXN: i32 = -0x0c;
@@ -66,8 +70,24 @@ export function isNullable(type: i32): boolean {
   return (type & NULLABLE) !== 0;
 }
 
+/** The heap type of the reference type `type`, exact if that is. */
 export function heapOf(type: i32): i32 {
-  return (type & HEAP_MASK) - HEAP_BIAS;
+  return (type & (HEAP_MASK | EXACT)) - HEAP_BIAS;
+}
+
+/** The heap type `(exact index)`. */
+export function exactHeap(index: i32): i32 {
+  return index | EXACT;
+}
+
+/** Whether heap type `heap` is exact. */
+export function isExact(heap: i32): boolean {
+  return heap >= EXACT;
+}
+
+/** Heap type `heap` without its exactness: a type index, or an abstract heap type. */
+export function inexact(heap: i32): i32 {
+  return heap >= EXACT ? heap & ~EXACT : heap;
 }
 
 /** The non-nullable reference type with the same heap type. */
@@ -135,9 +155,14 @@ function isSubtypeIndex(index: i32, above: i32): boolean {
   return false;
 }
 
+/** Whether `heap` is a type index of `kind`, exact or not. */
+function isOfKind(heap: i32, kind: i32): boolean {
+  return heap >= 0 && load32(typeRow(inexact(heap)) + TYPE_KIND) === kind;
+}
+
 /** The top heap type of the hierarchy of `heap`. */
 export function topHeap(heap: i32): i32 {
-  if (heap >= 0) return load32(typeRow(heap) + TYPE_KIND) === TYPE_IS_FUNC ? HEAP_FUNC : HEAP_ANY;
+  if (heap >= 0) return isOfKind(heap, TYPE_IS_FUNC) ? HEAP_FUNC : HEAP_ANY;
   switch (heap) {
     case HEAP_FUNC:
     case HEAP_NOFUNC:
@@ -166,13 +191,16 @@ export function isBottomHeap(heap: i32): boolean {
 export function heapMatches(a: i32, b: i32): boolean {
   if (a === b || a === HEAP_BOTTOM) return true;
   if (b === HEAP_BOTTOM) return false;
-  if (a >= 0 && b >= 0) return isSubtypeIndex(a, b);
+  if (a >= 0 && b >= 0) {
+    if (!isExact(b)) return isSubtypeIndex(inexact(a), b);
+    return isExact(a) && canonicalId(inexact(a)) === canonicalId(inexact(b));
+  }
   const top = topHeap(a);
   if (top !== topHeap(b)) return false;
   if (b === top || a === bottomHeap(top)) return true;
   if (top !== HEAP_ANY || b >= 0) return false;
-  const isStruct = a === HEAP_STRUCT || (a >= 0 && load32(typeRow(a) + TYPE_KIND) === TYPE_IS_STRUCT);
-  const isArray = a === HEAP_ARRAY || (a >= 0 && load32(typeRow(a) + TYPE_KIND) === TYPE_IS_ARRAY);
+  const isStruct = a === HEAP_STRUCT || isOfKind(a, TYPE_IS_STRUCT);
+  const isArray = a === HEAP_ARRAY || isOfKind(a, TYPE_IS_ARRAY);
   if (b === HEAP_EQ) return isStruct || isArray || a === HEAP_I31;
   return (b === HEAP_STRUCT && isStruct) || (b === HEAP_ARRAY && isArray);
 }
