@@ -5,8 +5,9 @@
  * There are four types in a chain: the first has no descriptor, the others have. Objects and descriptors are in locals
  * of every static type, so that casts are decided at compile time, by tests, and by comparisons of descriptors.
  *
- * A comparison runs programs with guard pages, explicit bounds and without optimizations, with frequent collections in
- * the first, and throws where an outcome is not the model's or the machine code of a processor is not proven.
+ * A comparison runs programs in both tiers with guard pages and explicit bounds, without optimizations, and with bodies
+ * that are compiled when they are called and replaced by optimized code at calls or in loops, with frequent collections
+ * in some. It throws where an outcome is not the model's or the machine code of a processor is not proven.
  */
 
 import assert from "node:assert/strict";
@@ -14,7 +15,7 @@ import { OPTIMIZING_ARM64 } from "../../engine/backend_arm64/optimizing_target.t
 import { compileModule, stubContext } from "../../engine/compile/compile.ts";
 import type { CompileOptions } from "../../engine/compile/compile_options.ts";
 import { verifyCompiled } from "../../engine/compile/verify_module.ts";
-import { type Engine, NewEngine, OPTIMIZATION_ROWS } from "../../engine/mod.ts";
+import { Engine, NewEngine, OPTIMIZATION_ROWS } from "../../engine/mod.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
@@ -348,6 +349,11 @@ class RandomProgram {
   }
 }
 
+/** The module of the program of `seed`, as text. */
+export function descriptorProgram(seed: number): string {
+  return new RandomProgram(seed).text();
+}
+
 const FEATURES = { "custom-descriptors": true } as const;
 
 function outcomeOf(action: () => unknown): Outcome {
@@ -359,16 +365,17 @@ function outcomeOf(action: () => unknown): Outcome {
 }
 
 /** Fails unless the verifier proves the code of the module for arm64. */
-function proveForArm64(text: string, explicitBounds: boolean): void {
+function proveForArm64(text: string, tier: "baseline" | "optimizing", explicitBounds: boolean): void {
   const options: CompileOptions = {
     target: OPTIMIZING_ARM64,
-    tier: "optimizing",
+    tier,
     features: featureSet(FEATURES),
     optimizations: optimizationSet(),
     settings: codeSettings({ explicitBounds }),
     cpu: new Set<string>(),
   };
   const code = compileModule(NewEngine({ features: FEATURES }).parse(text), options);
+  if (tier === "baseline") assert.deepEqual(code.statistics, {});
   assert.deepEqual(verifyCompiled(code, options, stubContext(code.valid, options)), []);
 }
 
@@ -378,12 +385,16 @@ export class DescriptorComparison {
   readonly #engines: readonly Engine[] = [
     NewEngine({ features: FEATURES, bounds: "guard", verify: "code" }),
     NewEngine({ features: FEATURES, bounds: "explicit", verify: "code" }),
+    NewEngine({ features: FEATURES, tier: "baseline", bounds: "guard", verify: "code" }),
+    NewEngine({ features: FEATURES, tier: "baseline", bounds: "explicit", verify: "code" }),
     NewEngine({
       features: FEATURES,
       optimizations: Object.fromEntries(OPTIMIZATION_ROWS.map(({ name }) => [name, false])),
     }),
+    new Engine({ features: FEATURES, tier: "auto", tierUpCalls: 1, lazyFrom: 0 }),
+    new Engine({ features: FEATURES, tier: "auto", bounds: "explicit", tierUpIterations: 1 }),
   ];
-  readonly #heap = this.#engines[0].compile("(module)").instantiate().internal.store.heap;
+  readonly #heaps = this.#engines.map((engine) => engine.compile("(module)").instantiate().internal.store.heap);
 
   /** Compares the program of `seed` with the model. */
   compare(seed: number): void {
@@ -392,7 +403,7 @@ export class DescriptorComparison {
     try {
       for (const [k, engine] of this.#engines.entries()) {
         const instance = engine.compile(text).instantiate();
-        this.#heap.stress(k === 0 ? 1 + seed % 3 : 0);
+        this.#heaps[k].stress(k % 2 === 0 ? 1 + seed % 3 : 0);
         for (const start of [0, 1, 2]) {
           const expected = program.run(start);
           assert.equal(outcomeOf(() => instance.call({}, "run", start)), expected, `seed ${seed}, run(${start}), ${k}`);
@@ -402,8 +413,8 @@ export class DescriptorComparison {
         instance.close();
       }
     } finally {
-      this.#heap.stress(0);
+      for (const heap of this.#heaps) heap.stress(0);
     }
-    proveForArm64(text, seed % 2 === 0);
+    for (const tier of ["baseline", "optimizing"] as const) proveForArm64(text, tier, seed % 2 === 0);
   }
 }
