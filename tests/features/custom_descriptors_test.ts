@@ -25,12 +25,17 @@ const NONE = Object.fromEntries(OPTIMIZATION_ROWS.map(({ name }) => [name, false
 const SETTINGS = [
   { bounds: "guard", verify: "code" },
   { bounds: "explicit", verify: "code" },
-  { tier: "baseline" },
+  { tier: "baseline", verify: "code" },
+  { tier: "baseline", bounds: "explicit", verify: "code" },
+  { tier: "baseline", fuel: true },
+  { tier: "baseline", deterministic: true, fuel: true },
   { tier: "auto", bounds: "explicit" },
+  { tier: "auto", tierUpCalls: 1, lazyFrom: 0 },
   { optimizations: NONE },
   { fuel: true },
   { deterministic: true, fuel: true },
 ] as const;
+const TIERS = ["baseline", "optimizing"] as const;
 
 /** Types with descriptors below a type without: the descriptor is between fields, once beyond the first page. */
 const LAYOUTS = `(module
@@ -102,20 +107,88 @@ for (const settings of SETTINGS) {
   });
 }
 
-Deno.test("code with descriptors is proven on both processors", () => {
-  const module = NewEngine(ON).parse(LAYOUTS);
-  for (const target of [OPTIMIZING_X64, OPTIMIZING_ARM64]) {
-    for (const explicitBounds of [false, true]) {
-      const options: CompileOptions = {
-        target,
-        tier: "optimizing",
-        features: featureSet(ON.features),
-        optimizations: optimizationSet(),
-        settings: codeSettings({ explicitBounds }),
-        cpu: new Set<string>(),
-      };
-      const code = compileModule(module, options);
-      assert.deepEqual(verifyCompiled(code, options, stubContext(code.valid, options)), []);
+/** Types in a chain so long that the last ones are not in the display of a type. */
+const DEPTHS = 10;
+/** The type of the casts, beyond the display. */
+const CAST_DEPTH = 8;
+const DEEP = `(module
+  (rec ${
+  Array.from({ length: DEPTHS }, (_, k) => `
+    (type $t${k} (sub ${k > 0 ? `$t${k - 1}` : ""} (descriptor $d${k}) (struct)))
+    (type $d${k} (sub ${k > 0 ? `$d${k - 1}` : ""} (describes $t${k}) (struct)))`).join("")
+})
+  ${Array.from({ length: DEPTHS }, (_, k) => `(global $d${k} (ref (exact $d${k})) (struct.new $d${k}))`).join("\n")}
+  (table $objects anyref (elem
+    ${Array.from({ length: DEPTHS }, (_, k) => `(struct.new_default_desc $t${k} (global.get $d${k}))`).join("\n")}
+    (ref.null none) (ref.i31 (i32.const 5))))
+  (table $descriptors (ref null $d0) (elem
+    ${Array.from({ length: DEPTHS }, (_, k) => `(global.get $d${k})`).join(" ")} (ref.null none)))
+  (func $descriptor (param i32) (result (ref null $d8))
+    (ref.cast (ref null $d8) (table.get $descriptors (local.get 0))))
+  ;; More operands than registers below those that the branch carries to another height.
+  ${
+  ["br_on_cast_desc_eq", "br_on_cast_desc_eq_fail"].map((word) => `
+  (func (export "${word}") (param $k i32) (param $j i32) (result i64)
+    (block $taken (result i64 i64 anyref)
+      ${Array.from({ length: 20 }, (_, k) => `(i64.extend_i32_u (i32.add (local.get $k) (i32.const ${k})))`).join(" ")}
+      (i64.const 1000) (i64.extend_i32_u (local.get $j))
+      (table.get $objects (local.get $k)) (call $descriptor (local.get $j))
+      (${word} $taken anyref (ref null $t8))
+      (drop)
+      ${"(i64.add) ".repeat(21)}
+      (return))
+    (drop)
+    (i64.add))`).join("")
+}
+  (func (export "cast") (param $k i32) (param $j i32) (result i32)
+    (ref.is_null (ref.cast_desc_eq (ref null $t8) (table.get $objects (local.get $k)) (call $descriptor (local.get $j)))))
+  (func (export "exact") (param $k i32) (result i32)
+    (ref.test (ref (exact $t8)) (table.get $objects (local.get $k)))))`;
+
+for (const settings of SETTINGS) {
+  Deno.test(`casts beyond the display compare descriptors: ${JSON.stringify(settings).slice(0, 60)}`, () => {
+    const instance = new Engine({ verify: true, ...settings, ...ON }).compile(DEEP).instantiate();
+    const limits = "fuel" in settings ? { fuel: 1_000_000 } : {};
+    const call = (name: string, ...args: number[]) => instance.call(limits, name, ...args);
+    const cast = { name: "TrapError", code: "descriptor-cast" };
+    for (let k = 0; k < DEPTHS + 2; k++) {
+      const isNull = k === DEPTHS;
+      assert.equal(call("exact", k), Number(k === CAST_DEPTH), `${k}`);
+      for (let j = CAST_DEPTH; j < DEPTHS; j++) {
+        const passes = k === j || isNull;
+        const sum = BigInt(k * 20 + 190 + 1000 + j);
+        const carried = BigInt(1000 + j);
+        assert.equal(call("br_on_cast_desc_eq", k, j), passes ? carried : sum, `${k} ${j}`);
+        assert.equal(call("br_on_cast_desc_eq_fail", k, j), passes ? sum : carried, `${k} ${j}`);
+        if (passes) assert.equal(call("cast", k, j), Number(isNull), `${k} ${j}`);
+        else assert.throws(() => call("cast", k, j), cast, `${k} ${j}`);
+      }
+      for (const name of ["br_on_cast_desc_eq", "br_on_cast_desc_eq_fail", "cast"]) {
+        assert.throws(() => call(name, k, DEPTHS), { name: "TrapError", code: "null-descriptor" });
+      }
+    }
+  });
+}
+
+Deno.test("code with descriptors is proven on both processors and in both tiers", () => {
+  for (const text of [LAYOUTS, DEEP]) {
+    const module = NewEngine(ON).parse(text);
+    for (const target of [OPTIMIZING_X64, OPTIMIZING_ARM64]) {
+      for (const tier of TIERS) {
+        for (const explicitBounds of [false, true]) {
+          const options: CompileOptions = {
+            target,
+            tier,
+            features: featureSet(ON.features),
+            optimizations: optimizationSet(),
+            settings: codeSettings({ explicitBounds }),
+            cpu: new Set<string>(),
+          };
+          const code = compileModule(module, options);
+          assert.deepEqual(verifyCompiled(code, options, stubContext(code.valid, options)), []);
+          if (tier === "baseline") assert.deepEqual(code.statistics, {}, "the baseline tier compiles all functions");
+        }
+      }
     }
   }
 });
@@ -182,19 +255,21 @@ Deno.test("code of modules without descriptors is the same with the feature", ()
       (block $no (result (ref null $s))
         (return (struct.get $t 1 (br_on_cast_fail $no (ref null $s) (ref $t) (local.get 0)))))
       (drop) (f64.const 0)))`;
-  const code = [{}, ON.features].map((features) => {
-    const options: CompileOptions = {
-      target: OPTIMIZING_X64,
-      tier: "optimizing",
-      features: featureSet(features),
-      optimizations: optimizationSet(),
-      settings: codeSettings(),
-      cpu: new Set<string>(),
-    };
-    const { bytes, tables } = compileModule(NewEngine(ON).parse(text), options);
-    return bytes.subarray(tables.functionStart[0], tables.functionEnd[0]);
-  });
-  assert.deepEqual(code[0].length, code[1].length);
+  for (const tier of TIERS) {
+    const code = [{}, ON.features].map((features) => {
+      const options: CompileOptions = {
+        target: OPTIMIZING_X64,
+        tier,
+        features: featureSet(features),
+        optimizations: optimizationSet(),
+        settings: codeSettings(),
+        cpu: new Set<string>(),
+      };
+      const { bytes, tables } = compileModule(NewEngine(ON).parse(text), options);
+      return bytes.subarray(tables.functionStart[0], tables.functionEnd[0]);
+    });
+    assert.deepEqual(code[0].length, code[1].length, tier);
+  }
 });
 
 Deno.test(`${COUNT} random programs with descriptors behave as a model`, () => {

@@ -48,8 +48,6 @@ import {
 
 /** The low bits that distinguish objects from all other references of their hierarchy. */
 const OBJECT_TAG_MASK: i32 = 3;
-/** log2 of the size of a reference. */
-const REFERENCE_WIDTH: i32 = 3;
 
 // Tests of a reference that is not null, as in translate/cast_state.ts.
 const ALWAYS: i32 = 0;
@@ -97,8 +95,7 @@ function testHeader(x: i32, to: i32, t: i32): void {
 
 /** Compares the descriptor of the object in x, of type `to`, with that in register `descriptor`: EQ. Changes t. */
 function testDescriptor(x: i32, to: i32, descriptor: i32, t: i32): void {
-  machine.prepareField(x, load32(typeRow(heapOf(to)) + layout.TYPE_DESCRIPTOR_OFFSET));
-  machine.loadMemory(REFERENCE_WIDTH, 0, I64, t);
+  machine.loadFrom(I64, t, x, load32(typeRow(heapOf(to)) + layout.TYPE_DESCRIPTOR_OFFSET));
   machine.compare(1, t, descriptor);
 }
 

@@ -191,27 +191,30 @@ export function emitStructNewDefault(): void {
 export function emitStructNewDesc(isDefault: boolean): void {
   const type = typeRow(index);
   const entry = operands.top - operands.ENTRY;
-  if (isNullable(operands.entryType(entry))) {
-    machine.compareImmediate(1, operands.ownRegister(entry), 0);
-    machine.trapIf(cond.EQ, TRAP_NULL_DESCRIPTOR, instructionOffset);
-  }
+  if (isNullable(operands.entryType(entry))) checkNull(operands.ownRegister(entry), TRAP_NULL_DESCRIPTOR);
   const d = newStructure(type);
-  initialize(d, operands.entryType(entry), load32(type + layout.TYPE_DESCRIPTOR_OFFSET));
+  const descriptor = operands.popEntry();
+  machine.storeTo(I64, operands.toRegister(descriptor), d, load32(type + layout.TYPE_DESCRIPTOR_OFFSET));
+  operands.release(descriptor);
   if (!isDefault) initializeFields(d, type);
   pushObject(d);
 }
 
+/** Traps with `trap` if the reference in `register` is null. */
+function checkNull(register: i32, trap: i32): void {
+  machine.compareImmediate(1, register, 0);
+  machine.trapIf(cond.EQ, trap, instructionOffset);
+}
+
 /**
- * Checks the object in `register` for null, which traps with `trap`, and prepares its field at `offset`. The access
- * must be the next instruction.
+ * Checks the object in `register` for null and prepares its field with row `field`. The access must be the next
+ * instruction.
  */
-function prepareFieldOf(register: i32, offset: i32, trap: i32): void {
-  if (offset >= FIRST_PAGE) {
-    machine.compareImmediate(1, register, 0);
-    machine.trapIf(cond.EQ, trap, instructionOffset);
-  }
+function prepareFieldOf(register: i32, field: i32): void {
+  const offset = load32(field + layout.FIELD_OFFSET);
+  if (offset >= FIRST_PAGE) checkNull(register, TRAP_NULL_STRUCTURE);
   machine.prepareField(register, offset);
-  if (offset < FIRST_PAGE) machine.faultSite(trap, instructionOffset);
+  if (offset < FIRST_PAGE) machine.faultSite(TRAP_NULL_STRUCTURE, instructionOffset);
 }
 
 /** `ref.get_desc`: the descriptor of an object of the type that the instruction names, as a reference of `type`. */
@@ -219,8 +222,10 @@ export function emitRefGetDesc(type: i32): void {
   const object = operands.popEntry();
   const register = operands.toRegister(object);
   const d = operands.destination(0, object, 0);
-  prepareFieldOf(register, load32(typeRow(index) + layout.TYPE_DESCRIPTOR_OFFSET), TRAP_NULL_REFERENCE);
-  loadField(type, op.ACCESS_WHOLE, d);
+  const offset = load32(typeRow(index) + layout.TYPE_DESCRIPTOR_OFFSET);
+  if (offset < FIRST_PAGE) machine.faultSite(TRAP_NULL_REFERENCE, instructionOffset);
+  else checkNull(register, TRAP_NULL_REFERENCE);
+  machine.loadFrom(I64, d, register, offset);
   operands.pushRegister(type, d);
 }
 
@@ -230,7 +235,7 @@ export function emitStructGet(access: i32): void {
   const register = operands.toRegister(object);
   const type = unpacked(storageOf(field));
   const d = operands.destination(bankOf(type), object, 0);
-  prepareFieldOf(register, load32(field + layout.FIELD_OFFSET), TRAP_NULL_STRUCTURE);
+  prepareFieldOf(register, field);
   loadField(storageOf(field), access, d);
   operands.pushRegister(type, d);
 }
@@ -241,7 +246,7 @@ export function emitStructSet(): void {
   const object = operands.popEntry();
   const s = operands.toRegister(value);
   const register = operands.toRegister(object);
-  prepareFieldOf(register, load32(field + layout.FIELD_OFFSET), TRAP_NULL_STRUCTURE);
+  prepareFieldOf(register, field);
   storeField(storageOf(field), s);
   operands.release(value);
   operands.release(object);
