@@ -94,7 +94,7 @@ export function skim(): void {
         if (!has(top, base, type)) break;
         if (opcode === LOCAL_SET) top -= ENTRY;
       }
-      pos += index < 0x80 ? 2 : 3;
+      pos = afterShort(pos + 1);
       continue;
     }
     if (opcode >= I32_CONST && opcode <= F64_CONST) {
@@ -143,7 +143,7 @@ export function skim(): void {
       const after = called(func, top, base);
       if (after === 0) break;
       top = after;
-      pos += func < 0x80 ? 2 : 3;
+      pos = afterShort(pos + 1);
       continue;
     }
     if (opcode === BR_IF) {
@@ -182,7 +182,7 @@ export function skim(): void {
         if ((load32(row + layout.GLOBAL_FLAGS) & layout.GLOBAL_IS_MUTABLE) === 0 || !has(top, base, type)) break;
         top -= ENTRY;
       }
-      pos += index < 0x80 ? 2 : 3;
+      pos = afterShort(pos + 1);
       continue;
     }
     // Control instructions: only decoding is quicker.
