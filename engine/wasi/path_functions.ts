@@ -263,7 +263,7 @@ export class PathFunctions {
   path_symlink(target: number, targetLength: number, dir: number, pointer: number, length: number): number {
     const { sys, scratch, memory, guard } = this.#state;
     const text = memory.text(target >>> 0, targetLength >>> 0);
-    if (text.startsWith("/")) throw new WasiError(ERRNO.notcapable);
+    if (text.startsWith("/")) throw new WasiError(ERRNO.perm);
     if (text === "") throw new WasiError(ERRNO.noent);
     if (text.includes("\0")) throw new WasiError(ERRNO.inval);
     return this.#at({ dir, pointer, length, isNew: true }, rightsFor("path_symlink"), (place) => {

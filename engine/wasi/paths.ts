@@ -5,7 +5,8 @@
  * of the running call end the resolution: a path and its links may have 80,000 components.
  *
  * Each component is opened relative to the previous descriptor (openat with O_NOFOLLOW). Links are read and replaced by
- * their components; `..` returns to the previous descriptor and never goes above the first.
+ * their components; `..` returns to the previous descriptor and never goes above the first. A path that leads out is
+ * not permitted (errno `perm`), as in WASI 0.2.
  */
 import type { LinuxCalls } from "../host/calls/linux_calls.ts";
 import { ERRNO, errnoOf, type openFlags } from "./abi.ts";
@@ -58,7 +59,7 @@ export class PathResolver {
     if (path === "") throw new WasiError(ERRNO.noent);
     if (path.includes("\0")) throw new WasiError(ERRNO.ilseq);
     if (path.length > MAX_PATH_BYTES) throw new WasiError(ERRNO.nametoolong);
-    if (path.startsWith("/")) throw new WasiError(ERRNO.notcapable);
+    if (path.startsWith("/")) throw new WasiError(ERRNO.perm);
     const opened: number[] = [];
     const close = () => {
       for (const fd of opened.splice(0)) this.#sys("close", fd);
@@ -89,7 +90,7 @@ export class PathResolver {
       if (name === ".") continue;
       this.#waits.step();
       if (name === "..") {
-        if (stack.length === 1) throw new WasiError(ERRNO.notcapable);
+        if (stack.length === 1) throw new WasiError(ERRNO.perm);
         stack.pop();
         this.#sys("close", opened.pop()!);
         continue;
@@ -112,7 +113,7 @@ export class PathResolver {
         throw new WasiError(ERRNO.notdir);
       }
       if (++links > MAX_LINKS) throw new WasiError(ERRNO.loop);
-      if (target.startsWith("/")) throw new WasiError(ERRNO.notcapable);
+      if (target.startsWith("/")) throw new WasiError(ERRNO.perm);
       if (isLast && /\/\.{0,2}$/.test(target)) mustBeDirectory = true;
       rest.push(...components(target).reverse());
     }
