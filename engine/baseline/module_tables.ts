@@ -144,8 +144,12 @@ function writeLists(w: TableWriter, composite: CompositeType, id: number): Field
 
 const NO_OBJECTS: FieldLayout = { offsets: [], descriptor: 0, bytes: 0 };
 
-/** The kernel knows no continuation types: it gets no module with any (compile/compile.ts). */
-const KINDS = { func: layout.TYPE_IS_FUNC, struct: layout.TYPE_IS_STRUCT, array: layout.TYPE_IS_ARRAY, cont: -1 };
+const KINDS = {
+  func: layout.TYPE_IS_FUNC,
+  struct: layout.TYPE_IS_STRUCT,
+  array: layout.TYPE_IS_ARRAY,
+  cont: layout.TYPE_IS_CONT,
+};
 
 /**
  * The four words of a type row from TYPE_PARAMS to TYPE_RESULT_COUNT, for a type whose lists begin at address `list`
@@ -156,7 +160,7 @@ function shapeOf(composite: CompositeType, list: number, bytes: number): readonl
     const { params, results } = composite;
     return [list, params.length, list + params.length * 4, results.length];
   }
-  if (composite.kind === "cont") return [list, 0, list, 0];
+  if (composite.kind === "cont") return [composite.func, 0, 0, 0];
   if (composite.kind === "array") return [list, 1, Math.log2(byteSize(composite.field.storage)), 0];
   return [list, composite.fields.length, bytes, sizeClassOf(bytes)];
 }

@@ -131,19 +131,9 @@ export function compileModule(module: Module, given: CompileOptions): CompiledCo
   const options = { ...given, settings: codeSettings({ ...given.settings, stack: stackRuleOf(valid, given) }) };
   const { target: { name } } = options;
   const hasBaseline = options.tier === "baseline" || (options.otherTier?.size ?? 0) > 0;
-  const proposal = unknownToKernel(options);
-  if (hasBaseline && proposal !== undefined) return compileOptimized(valid, options, proposal);
   return hasBaseline && isKernelTarget(name)
     ? compileBaselineAtPlace(valid, name, options)
     : compileOptimized(valid, options);
-}
-
-/** Proposals with instructions or types that the baseline tier's kernel does not have. */
-export const UNKNOWN_TO_KERNEL = ["stack-switching"] as const;
-
-/** The first of these that modules may use. */
-function unknownToKernel({ features }: Pick<CompileOptions, "features">): string | undefined {
-  return UNKNOWN_TO_KERNEL.find((name) => features[name]);
 }
 
 /** The rule by which `valid` limits the depth of calls. */
@@ -336,7 +326,6 @@ function requireValidBodies(valid: ValidModule, options: ValidationOptions): voi
 
 /** Validates the bodies of `valid` by the kernel. Returns false if it cannot; throws validation errors. */
 function validateByKernel(valid: ValidModule, options: ValidationOptions): boolean {
-  if (unknownToKernel(options) !== undefined) return false;
   const { features, target: { name }, optimizations, cpu } = options;
   const { layout } = moduleInterface(valid);
   const kernelOptions = {

@@ -12,13 +12,7 @@ import { OPTIMIZING_ARM64 } from "../backend_arm64/optimizing_target.ts";
 import { OPTIMIZING_X64 } from "../backend_x64/optimizing_target.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import type { OptimizingTarget, Target } from "../codegen/target.ts";
-import {
-  type CompiledCode,
-  compileModule,
-  compilerState,
-  prepareBodyCompiler,
-  UNKNOWN_TO_KERNEL,
-} from "../compile/compile.ts";
+import { type CompiledCode, compileModule, compilerState, prepareBodyCompiler } from "../compile/compile.ts";
 import type { CompileOptions } from "../compile/compile_options.ts";
 import type { SourcePlace } from "../base/errors.ts";
 import { CPU_FEATURES, cpuFeatures, hostArchitecture } from "../host/cpu.ts";
@@ -137,9 +131,7 @@ export class ModuleExplorer {
     { features, sourceMap, withoutHost = false }: ExploreOptions,
   ) {
     this.#valid = valid;
-    // With these features, the baseline tier compiles no module.
-    const unused = UNKNOWN_TO_KERNEL.filter((name) => !valid.usedFeatures.has(name));
-    this.#features = featureSet({ ...features, ...Object.fromEntries(unused.map((name) => [name, false])) });
+    this.#features = featureSet(features);
     this.#withoutHost = withoutHost;
     const exported = valid.exports.filter(({ kind }) => kind === "func");
     this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, displayName(name)]));

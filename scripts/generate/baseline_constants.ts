@@ -8,7 +8,16 @@ import { OVERFLOW_ENTRY, STACK_SLACK } from "../../engine/backend_x64/abi.ts";
 import { SHARED } from "../../engine/backend_x64/image_constants.ts";
 import { BUILTIN, NO_BYTES, PIECE_BYTES } from "../../engine/abi/builtins.ts";
 import { RELOC, STUB } from "../../engine/codegen/machine_code.ts";
-import { CONTEXT, layoutContext, MEMORY, RECORD, TABLE, TAG_SIZE, THREAD } from "../../engine/abi/context_layout.ts";
+import {
+  CONTEXT,
+  layoutContext,
+  MEMORY,
+  RECORD,
+  SWITCH_HANDLERS_SHIFT,
+  TABLE,
+  TAG_SIZE,
+  THREAD,
+} from "../../engine/abi/context_layout.ts";
 import {
   CELLS,
   DESCRIPTOR,
@@ -25,7 +34,7 @@ import { TRAP } from "../../engine/base/traps.ts";
 import { CHECK } from "../../engine/validate/columns.ts";
 import { FEATURE } from "../../engine/validate/gate.ts";
 import { MODE } from "../../engine/settings/code_mode.ts";
-import { MAX_FIXED_ELEMENTS } from "../../engine/validate/limits.ts";
+import { MAX_FIXED_ELEMENTS, MAX_PARAMS } from "../../engine/validate/limits.ts";
 import { HAS_ORDERING, RMW_ACQUIRE_RELEASE } from "../../engine/wasm/immediates.ts";
 import { MAX_LOCALS } from "../../engine/wasm/limits.ts";
 import { STEP } from "../../engine/wasm/read_plans.ts";
@@ -61,6 +70,7 @@ function rows(): [string, number][] {
     ["HAS_ORDERING", HAS_ORDERING],
     ["RMW_ACQUIRE_RELEASE", RMW_ACQUIRE_RELEASE],
     ["MAX_LOCALS", MAX_LOCALS],
+    ["MAX_PARAMS", MAX_PARAMS],
     ...named("SHARED", SHARED),
     ...named("CELLS", CELLS),
     ...named("DESCRIPTOR", DESCRIPTOR),
@@ -78,6 +88,7 @@ function rows(): [string, number][] {
     ["CANONICAL_F32", NAN32],
     ["CANONICAL_F64_HIGH", NAN64_HIGH],
     ["TAG_BYTES", TAG_SIZE],
+    ["SWITCH_HANDLERS_SHIFT", SWITCH_HANDLERS_SHIFT],
     ["OVERFLOW_ENTRY", OVERFLOW_ENTRY],
     ["STACK_SLACK", STACK_SLACK],
   ];

@@ -1,7 +1,7 @@
 /**
  * The opcode table as the kernel reads it: the properties of every row of wasm/opcodes.ts, and the kernel's kind and
  * operation for it. In: the rows. Out: bytes for kernel/layout.ts's OPCODES. Invariant: every instruction has a kind;
- * one without fails the build. To the kernel, instructions of continuations are illegal opcodes.
+ * one without fails the build.
  */
 import { LANE_LIMIT, OPCODES, pageOf } from "../../engine/wasm/opcodes.ts";
 import type { OpcodeRow } from "../../engine/wasm/opcode_row.ts";
@@ -197,6 +197,13 @@ const BY_NAME: Readonly<Record<string, Lowering>> = {
   "ref.cast_desc_eq(null)": [op.KIND_REF_CAST_DESC_EQ, 1],
   "br_on_cast_desc_eq": [op.KIND_BR_ON_CAST_DESC_EQ, 0],
   "br_on_cast_desc_eq_fail": [op.KIND_BR_ON_CAST_DESC_EQ, 1],
+  "cont.new": [op.KIND_CONT_NEW, 0],
+  "cont.bind": [op.KIND_CONT_BIND, 0],
+  "suspend": [op.KIND_SUSPEND, 0],
+  "resume": [op.KIND_RESUME, 0],
+  "resume_throw": [op.KIND_RESUME_THROW, 0],
+  "resume_throw_ref": [op.KIND_RESUME_THROW_REF, 0],
+  "switch": [op.KIND_SWITCH, 0],
 };
 
 /** Atomic operations by the word in their mnemonics. */
@@ -314,7 +321,6 @@ export function opcodeTable(): Uint8Array {
   const pageCodes = layout.OPCODE_PAGE_BYTES / 2;
   for (const row of OPCODES) {
     const { id } = row;
-    if (row.feature === "stack-switching") continue;
     const [kind, operation] = loweringOf(row);
     const at = start + id * layout.OPCODE_ROW;
     view.setUint16((pageOf(row.prefix) * pageCodes + row.code) * 2, layout.OPCODES + at, true);

@@ -17,6 +17,7 @@ import {
   EXTERNREF,
   HEAP_ANY,
   HEAP_ARRAY,
+  HEAP_CONT,
   HEAP_EXTERN,
   HEAP_I31,
   I32,
@@ -266,10 +267,16 @@ function visitConvert(from: i32, to: i32): void {
 
 // Casts.
 
+/** Checks heap type `to` of a test or cast. Continuations have no type at run time. */
+function checkCastable(to: i32): void {
+  if (status === layout.STATUS_DONE && topHeap(to) === HEAP_CONT) fail();
+}
+
 /** The target type of a test or cast, whose operand is checked, `below` another one; 0 if it is invalid. */
 export function castTarget(below: i32): i32 {
   const to = refType(nullable, heap);
   useType(to);
+  checkCastable(heap);
   if (status !== layout.STATUS_DONE || !frames.expect(below, refType(1, topHeap(heap)))) return 0;
   return to;
 }
@@ -305,6 +312,7 @@ export function visitBranchOnCast(onFail: boolean, above: i32): void {
   const to = refType(nullable2, heap2);
   useType(from);
   useType(to);
+  checkCastable(heap2);
   if (status !== layout.STATUS_DONE) return;
   expectCastable(from, to);
   const rest = isNullable(to) ? nonNull(from) : from;

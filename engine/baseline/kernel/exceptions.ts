@@ -264,6 +264,11 @@ export function endWithDelegate(): boolean {
 export function visitThrow(): void {
   const type = tagAt(index);
   if (type === 0) return;
+  // A tag with results is for suspending alone.
+  if (load32(type + layout.TYPE_RESULT_COUNT) !== 0) {
+    fail();
+    return;
+  }
   const count = load32(type + layout.TYPE_PARAM_COUNT);
   if (!frames.expectList(load32(type + layout.TYPE_PARAMS), count, 0)) return;
   if (frames.live) {
@@ -276,7 +281,7 @@ export function visitThrow(): void {
 }
 
 /** Stores the topmost `count` operands to the overflow buffer. */
-function passPayload(count: i32): void {
+export function passPayload(count: i32): void {
   for (let k = count - 1; k >= 0; k--) {
     code.reserveCode(64);
     const entry = operands.popEntry();

@@ -29,6 +29,7 @@ import {
   OVERFLOW_ENTRY,
 } from "./constants.ts";
 import * as cond from "./conditions.ts";
+import { visitContinuation } from "./continuations.ts";
 import * as control from "./control.ts";
 import { visitDescriptor } from "./descriptors.ts";
 import { beginEpilogues, patchEpilogues } from "./epilogue.ts";
@@ -372,7 +373,8 @@ function scanBody(): void {
 
 function isCall(kind: i32): boolean {
   return (kind >= op.KIND_CALL && kind <= op.KIND_CALL_REF) || kind === op.KIND_THROW || kind === op.KIND_THROW_REF ||
-    (kind >= op.KIND_RETURN_CALL && kind <= op.KIND_RETURN_CALL_REF);
+    (kind >= op.KIND_RETURN_CALL && kind <= op.KIND_RETURN_CALL_REF) ||
+    (kind >= op.KIND_SUSPEND && kind <= op.KIND_SWITCH);
 }
 
 function isInterruptible(): boolean {
@@ -806,7 +808,8 @@ function visitReference(kind: i32, argument: i32): void {
       return;
     }
   }
-  if (!visitDescriptor(kind, argument)) aggregates.visitAggregate(kind, argument);
+  if (kind >= op.KIND_CONT_NEW && kind <= op.KIND_SWITCH) visitContinuation(kind);
+  else if (!visitDescriptor(kind, argument)) aggregates.visitAggregate(kind, argument);
 }
 
 // Locals and globals.

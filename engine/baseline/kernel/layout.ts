@@ -146,6 +146,8 @@ export const TYPE_DESCRIPTOR: i32 = 36;
 export const TYPE_DESCRIPTOR_OFFSET: i32 = 40;
 export const TYPE_FIELDS: i32 = 4;
 export const TYPE_FIELD_COUNT: i32 = 8;
+/** Continuations: the index of their function type. */
+export const TYPE_FUNCTION: i32 = 4;
 /**
  * Structures: size in bytes, header included, and size class (abi/gc_layout.ts). Arrays: log2 of the element size in
  * bytes.
@@ -156,6 +158,7 @@ export const TYPE_ELEMENT_SHIFT: i32 = 12;
 export const TYPE_IS_FUNC: i32 = 1;
 export const TYPE_IS_STRUCT: i32 = 2;
 export const TYPE_IS_ARRAY: i32 = 3;
+export const TYPE_IS_CONT: i32 = 4;
 
 // A field: storage type, 1 if it is mutable, offset in the object.
 export const FIELD_ROW: i32 = 12;

@@ -8,6 +8,7 @@ import {
   FEATURE_GC,
   FEATURE_REFERENCE_TYPES,
   FEATURE_SIMD,
+  FEATURE_STACK_SWITCHING,
   FEATURE_TYPED_FUNCTION_REFERENCES,
 } from "./constants.ts";
 import * as layout from "./layout.ts";
@@ -17,9 +18,11 @@ import {
   exactHeap,
   EXTERNREF,
   FUNCREF,
+  HEAP_CONT,
   HEAP_EXN,
   HEAP_EXTERN,
   HEAP_FUNC,
+  HEAP_NOCONT,
   HEAP_NOEXN,
   heapOf,
   inexact,
@@ -52,6 +55,7 @@ function featureOf(type: i32): i32 {
   if (isExact(heap)) return FEATURE_CUSTOM_DESCRIPTORS;
   if (heap >= 0) return FEATURE_TYPED_FUNCTION_REFERENCES;
   if (heap === HEAP_EXN || heap === HEAP_NOEXN) return FEATURE_EXCEPTION_HANDLING;
+  if (heap === HEAP_CONT || heap === HEAP_NOCONT) return FEATURE_STACK_SWITCHING;
   const isOld = heap === HEAP_FUNC || heap === HEAP_EXTERN;
   return isOld && !isNullable(type) ? FEATURE_TYPED_FUNCTION_REFERENCES : FEATURE_GC;
 }

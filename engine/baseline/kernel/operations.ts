@@ -124,6 +124,13 @@ export const KIND_STRUCT_NEW_DESC: i32 = 113;
 export const KIND_REF_GET_DESC: i32 = 114;
 export const KIND_REF_CAST_DESC_EQ: i32 = 115;
 export const KIND_BR_ON_CAST_DESC_EQ: i32 = 116;
+export const KIND_CONT_NEW: i32 = 120;
+export const KIND_CONT_BIND: i32 = 121;
+export const KIND_SUSPEND: i32 = 122;
+export const KIND_RESUME: i32 = 123;
+export const KIND_RESUME_THROW: i32 = 124;
+export const KIND_RESUME_THROW_REF: i32 = 125;
+export const KIND_SWITCH: i32 = 126;
 
 // Operations of two integers.
 export const ADD: i32 = 0;

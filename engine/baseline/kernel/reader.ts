@@ -17,6 +17,7 @@ import {
   STEP_CATCHES,
   STEP_CONST32,
   STEP_CONST64,
+  STEP_HANDLERS,
   STEP_HEAP_TYPE,
   STEP_INDEX,
   STEP_INDEX2,
@@ -66,7 +67,7 @@ export let ordering: i32 = -1;
 /** Block type: −1 none, ≥ 0 a type index, −2 the type in `blockValue`. */
 export let blockTypeIndex: i32 = -1;
 export let blockValue: i32 = 0;
-/** br_table and try_table: address of the first label or clause, and their number without the default. */
+/** br_table, try_table, resume: address of the first label, clause or handler, and their number without the default. */
 export let list: i32 = 0;
 export let listCount: i32 = 0;
 /** select t: the number of types and the last of them. */
@@ -357,6 +358,17 @@ function readCatches(): void {
   }
 }
 
+function readHandlers(): void {
+  listCount = readCount();
+  list = pos;
+  for (let k: i32 = 0; k < listCount; k++) {
+    const kind = readByte();
+    if (kind > 1) fail();
+    readU32();
+    if (kind === 0) readU32();
+  }
+}
+
 function readCastTypes(): void {
   const flags = readByte();
   if (flags > 3) fail();
@@ -423,6 +435,9 @@ function readStep(step: i32): void {
       break;
     case STEP_CATCHES:
       readCatches();
+      break;
+    case STEP_HANDLERS:
+      readHandlers();
       break;
     case STEP_ORDERING:
       readOrdering(1);

@@ -6,6 +6,7 @@ import {
   H_TYPES,
   TYPE_CANONICAL,
   TYPE_IS_ARRAY,
+  TYPE_IS_CONT,
   TYPE_IS_FUNC,
   TYPE_IS_STRUCT,
   TYPE_KIND,
@@ -33,12 +34,13 @@ const EXACT: i32 = 1 << 26;
 export const MAX_TYPE_INDEX: i32 = 0xffffff - 0x40;
 
 /** Bytes of the abstract heap types in the binary format. */
-export const FIRST_HEAP_BYTE: i32 = 0x69;
-export const LAST_HEAP_BYTE: i32 = 0x74;
+export const FIRST_HEAP_BYTE: i32 = 0x68;
+export const LAST_HEAP_BYTE: i32 = 0x75;
 /** Begins an exact heap type. */
 export const EXACT_BYTE: i32 = 0x62;
 
 // Abstract heap types: the binary format's codes as signed numbers.
+export const HEAP_NOCONT: i32 = -0x0b;
 export const HEAP_NOEXN: i32 = -0x0c;
 const HEAP_NOFUNC: i32 = -0x0d;
 const HEAP_NOEXTERN: i32 = -0x0e;
@@ -51,6 +53,7 @@ export const HEAP_I31: i32 = -0x14;
 export const HEAP_STRUCT: i32 = -0x15;
 export const HEAP_ARRAY: i32 = -0x16;
 export const HEAP_EXN: i32 = -0x17;
+export const HEAP_CONT: i32 = -0x18;
 /** Subtype of all heap types: that of references in unreachable code. */
 const HEAP_BOTTOM: i32 = -0x40;
 
@@ -162,7 +165,10 @@ function isOfKind(heap: i32, kind: i32): boolean {
 
 /** The top heap type of the hierarchy of `heap`. */
 export function topHeap(heap: i32): i32 {
-  if (heap >= 0) return isOfKind(heap, TYPE_IS_FUNC) ? HEAP_FUNC : HEAP_ANY;
+  if (heap >= 0) {
+    if (isOfKind(heap, TYPE_IS_FUNC)) return HEAP_FUNC;
+    return isOfKind(heap, TYPE_IS_CONT) ? HEAP_CONT : HEAP_ANY;
+  }
   switch (heap) {
     case HEAP_FUNC:
     case HEAP_NOFUNC:
@@ -173,6 +179,9 @@ export function topHeap(heap: i32): i32 {
     case HEAP_EXN:
     case HEAP_NOEXN:
       return HEAP_EXN;
+    case HEAP_CONT:
+    case HEAP_NOCONT:
+      return HEAP_CONT;
   }
   return HEAP_ANY;
 }
@@ -180,12 +189,14 @@ export function topHeap(heap: i32): i32 {
 function bottomHeap(top: i32): i32 {
   if (top === HEAP_FUNC) return HEAP_NOFUNC;
   if (top === HEAP_EXTERN) return HEAP_NOEXTERN;
-  return top === HEAP_EXN ? HEAP_NOEXN : HEAP_NONE;
+  if (top === HEAP_EXN) return HEAP_NOEXN;
+  return top === HEAP_CONT ? HEAP_NOCONT : HEAP_NONE;
 }
 
 /** Whether null is the only value of an abstract heap type. */
 export function isBottomHeap(heap: i32): boolean {
-  return heap === HEAP_NONE || heap === HEAP_NOFUNC || heap === HEAP_NOEXTERN || heap === HEAP_NOEXN;
+  return heap === HEAP_NONE || heap === HEAP_NOFUNC || heap === HEAP_NOEXTERN || heap === HEAP_NOEXN ||
+    heap === HEAP_NOCONT;
 }
 
 export function heapMatches(a: i32, b: i32): boolean {
