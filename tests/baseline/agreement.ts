@@ -1,8 +1,8 @@
 /**
- * The baseline tier validates bodies and detects their features itself. In: generated modules, and random programs over
- * objects with descriptors, with randomly changed bytes in their bodies. Out: whether its verdicts equal those of the
- * validator, an independent implementation of the rules, and whether all tiers refuse a module with the validator's
- * error.
+ * The baseline tier validates bodies and detects their features itself. In: generated modules, random programs over
+ * objects with descriptors and over continuations, and mutants of all of them with randomly changed bytes in their
+ * bodies. Out: whether its verdicts equal those of the validator, an independent implementation of the rules, and
+ * whether all tiers refuse a module with the validator's error.
  */
 import assert from "node:assert/strict";
 import { compileBodies } from "../../engine/baseline/compile_bodies.ts";
@@ -24,13 +24,18 @@ import type { Module } from "../../engine/wasm/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
 import { Random } from "../fuzz/random.ts";
+import { continuationModule } from "./continuation_modules.ts";
 import { descriptorProgram } from "../support/descriptor_programs.ts";
 
 const MUTATIONS_PER_MODULE = 60;
 /** Fewer, because no stored stubs fit them, so that each compilation takes several times as long. */
 const MUTATIONS_WITH_DESCRIPTORS = 15;
+/** Modules about stack switching per seed, and how many mutants of each are compared. */
+const CONTINUATION_MODULES = 10;
+const CONTINUATION_MUTATIONS = 3;
 const STANDARD = featureSet();
 const DESCRIPTORS = featureSet({ "custom-descriptors": true });
+const CONTINUATIONS = featureSet({ "stack-switching": true });
 const optimizations = optimizationSet();
 
 function annotated(module: Module, features: FeatureSet): ValidModule {
@@ -99,13 +104,22 @@ function compilerError(
   );
 }
 
-/** The module with one to three bytes of one body changed. */
+/** The bytes with one more for the integer at `at`, if one of a single byte is there. */
+function withLongerInteger(bytes: Uint8Array, at: number): Uint8Array<ArrayBuffer> {
+  return Uint8Array.from([...bytes.subarray(0, at), bytes[at] | 0x80, 0, ...bytes.subarray(at + 1)]);
+}
+
+/** The module with one to three bytes of one body changed; in some, an integer takes more bytes than it needs. */
 function mutated(module: Module, random: Random): Module {
   const funcs = module.funcs.slice();
   const k = random.below(funcs.length);
   const { body } = funcs[k];
-  const bytes = body.bytes.slice();
-  for (let n = 1 + random.below(3); n > 0; n--) {
+  let bytes = body.bytes.slice();
+  const isLonger = random.chance(25);
+  if (isLonger) {
+    for (let n = random.below(4); n >= 0; n--) bytes = withLongerInteger(bytes, random.below(bytes.length));
+  }
+  for (let n = isLonger ? random.below(2) : 1 + random.below(3); n > 0; n--) {
     const at = random.below(bytes.length);
     bytes[at] = random.chance(50) ? random.below(256) : bytes[random.below(bytes.length)];
   }
@@ -227,10 +241,14 @@ export function compareSeed(seed: number): Compared {
     }
   };
   // With descriptors, the same instructions make exact types.
-  const features = seed % 4 === 3 ? DESCRIPTORS : STANDARD;
+  const features = [STANDARD, CONTINUATIONS, STANDARD, DESCRIPTORS][seed % 4];
   for (const binary of generateModules(seed, COMPILED_FEATURES)) compareMutants(binary, features, MUTATIONS_PER_MODULE);
   for (const binary of [parseModule(descriptorProgram(seed)).bytes, DESCRIPTOR_BODIES]) {
     compareMutants(binary, DESCRIPTORS, MUTATIONS_WITH_DESCRIPTORS);
+  }
+  for (let k = 0; k < CONTINUATION_MODULES; k++) {
+    const { bytes } = parseModule(continuationModule(seed * CONTINUATION_MODULES + k));
+    compareMutants(bytes, CONTINUATIONS, CONTINUATION_MUTATIONS);
   }
   return { total, invalid };
 }

@@ -58,7 +58,15 @@ Deno.test("the scan ahead of a compilation ignores no instruction that it looks 
   const table = fromBase64(OPCODE_TABLE);
   const names = ["LOCAL_GET", "LOCAL_SET", "LOCAL_TEE", "BLOCK", "LOOP", "IF", "TRY_TABLE", "TRY", "END", "DELEGATE"];
   names.push("RETHROW", "THROW", "THROW_REF", "CALL", "CALL_INDIRECT", "CALL_REF", "RETURN_CALL");
-  names.push("RETURN_CALL_INDIRECT", "RETURN_CALL_REF");
+  names.push(
+    "RETURN_CALL_INDIRECT",
+    "RETURN_CALL_REF",
+    "SUSPEND",
+    "RESUME",
+    "RESUME_THROW",
+    "RESUME_THROW_REF",
+    "SWITCH",
+  );
   const kinds = new Map(names.map((name) => [operations[`KIND_${name}` as keyof typeof operations], name]));
   const found = new Set<string>();
   for (let row = layout.OPCODE_ROWS - layout.OPCODES; row < table.length; row += layout.OPCODE_ROW) {

@@ -19,6 +19,7 @@ import type { Module } from "../../engine/wasm/module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
+import { stackProgram } from "../fuzz/stack_programs.ts";
 import { hostArchitecture } from "../../engine/host/cpu.ts";
 import { THREAD } from "../../engine/abi/context_layout.ts";
 import { nativeKernels } from "../../engine/tiers/native_kernel.ts";
@@ -38,7 +39,7 @@ function moduleOutput(
   second?: SecondKernel,
   linked = false,
 ) {
-  const features = featureSet();
+  const features = featureSet({ "stack-switching": true });
   const valid = validateModule(module, features, { bodies: false });
   const { layout, signatures } = moduleInterface(valid);
   const code = new MachineCode(valid.funcs.length, signatures.length);
@@ -62,6 +63,11 @@ function moduleOutput(
   return { uncovered, bytes: bytes.slice(0, length), words, relocAt, relocTarget, used: valid.usedFeatures };
 }
 
+/** Generated modules, and a program of stack switching. */
+function modulesOf(seed: number): Uint8Array[] {
+  return [...generateModules(seed, COMPILED_FEATURES), encodeModule(parseModule(stackProgram(seed)))];
+}
+
 /** Resolves the references of an image, which has no stubs here: those to stubs stay. */
 function resolveAll(code: MachineCode): void {
   code.stubStart.fill(0);
@@ -74,7 +80,7 @@ Deno.test("the kernel generates the same code as TypeScript and as WebAssembly",
   const source = sourceKernel(fromBase64(OPCODE_TABLE));
   let codeBytes = 0;
   for (let seed = 0; seed < 150; seed++) {
-    for (const binary of generateModules(seed, COMPILED_FEATURES)) {
+    for (const binary of modulesOf(seed)) {
       const explicit = seed % 2 === 0;
       const expected = output(source, binary, explicit);
       assert.deepEqual(withKernel("x64", (kernel) => output(kernel, binary, explicit)), expected, `seed ${seed}`);
@@ -95,7 +101,7 @@ Deno.test("the kernel generates the same code as machine code", async () => {
       kernel = make(native);
     }
     assert(kernel !== undefined);
-    for (const binary of generateModules(seed, COMPILED_FEATURES)) {
+    for (const binary of modulesOf(seed)) {
       const explicit = seed % 2 === 0;
       const expected = withKernel(arch, (each) => output(each, binary, explicit));
       assert.deepEqual(output(kernel, binary, explicit), expected, `seed ${seed}`);

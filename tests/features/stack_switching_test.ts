@@ -19,6 +19,13 @@ import { parseModule } from "../../engine/text/parse_module.ts";
 import { printModule } from "../../engine/text/print.ts";
 
 const FEATURES = { features: { "stack-switching": true } } as const;
+const TIERS = ["optimizing", "baseline"] as const;
+
+/** A test with the code of each compiler, and with code that is compiled at its first call and replaced soon. */
+function testTiers(name: string, body: (options: EngineOptions) => void | Promise<void>): void {
+  for (const tier of TIERS) Deno.test(`${name} (${tier})`, () => body({ tier }));
+  Deno.test(`${name} (both)`, () => body({ tier: "auto", lazyFrom: 0, tierUpCalls: 2 }));
+}
 
 function instantiate(text: string, options: EngineOptions = {}, imports = {}): Instance {
   return NewEngine({ ...FEATURES, ...options }).compile(text).instantiate({}, imports);
@@ -87,10 +94,10 @@ Deno.test("modules with continuations are equal in both formats", () => {
 
 for (const bounds of ["guard", "explicit"] as const) {
   for (const fuel of [false, true]) {
-    const options = { bounds, fuel, interruptible: fuel } as const;
     const label = `${bounds}${fuel ? ", metered" : ""}`;
 
-    Deno.test(`values of every type pass in both directions (${label})`, () => {
+    testTiers(`values of every type pass in both directions, ${label}`, (tier) => {
+      const options = { ...tier, bounds, fuel, interruptible: fuel };
       const all = "i32 i64 f32 f64 v128 externref i32 i64 f32 f64 i32 i32 i32 i32";
       const locals = all.split(" ").map((_, k) => `(local.get ${k})`).join(" ");
       const instance = instantiate(
@@ -121,7 +128,8 @@ for (const bounds of ["guard", "explicit"] as const) {
       assert.deepEqual(run(-5, -6n, 1.5, 2.5, 77n, value), [-5, -6n, 1.5, 2.5, 77n, value, 10]);
     });
 
-    Deno.test(`computations nest, return and suspend through each other (${label})`, () => {
+    testTiers(`computations nest, return and suspend through each other, ${label}`, (tier) => {
+      const options = { ...tier, bounds, fuel, interruptible: fuel };
       const instance = instantiate(
         `(module ${GENERATOR}
         (type $r (func (result i32))) (type $rk (cont $r))
@@ -154,7 +162,8 @@ for (const bounds of ["guard", "explicit"] as const) {
       leavesNothing(instance, () => assert.equal(instance.call({}, "run", -1), 198));
     });
 
-    Deno.test(`exceptions leave computations and enter them (${label})`, () => {
+    testTiers(`exceptions leave computations and enter them, ${label}`, (tier) => {
+      const options = { ...tier, bounds, fuel, interruptible: fuel };
       const instance = instantiate(
         `(module
         (import "h" "throw" (func $host (param i32)))
@@ -201,7 +210,8 @@ for (const bounds of ["guard", "explicit"] as const) {
         }));
     });
 
-    Deno.test(`traps and exhaustion inside of computations (${label})`, () => {
+    testTiers(`traps and exhaustion inside of computations, ${label}`, (tier) => {
+      const options = { ...tier, bounds, fuel, interruptible: fuel };
       const instance = instantiate(
         `(module ${GENERATOR} (memory 1)
         (elem declare func $trap $deep $unhandled $endless)
@@ -241,14 +251,16 @@ for (const bounds of ["guard", "explicit"] as const) {
   }
 }
 
-Deno.test("references on suspended stacks survive collections; unreachable computations are freed, cycles too", () => {
-  for (const objects of [false, true]) {
-    const box = objects ? `(type $box (struct (field (mut externref)) (field (mut (ref null $k)))))` : "";
-    const make = objects ? "(struct.new $box (local.get $x) (ref.null $k))" : "(local.get $x)";
-    const kept = objects ? "(ref null $box)" : "externref";
-    const read = objects ? "(struct.get $box 0 (local.get $kept))" : "(local.get $kept)";
-    const instance = instantiate(
-      `(module
+testTiers(
+  "references on suspended stacks survive collections; unreachable computations are freed, cycles too",
+  (options) => {
+    for (const objects of [false, true]) {
+      const box = objects ? `(type $box (struct (field (mut externref)) (field (mut (ref null $k)))))` : "";
+      const make = objects ? "(struct.new $box (local.get $x) (ref.null $k))" : "(local.get $x)";
+      const kept = objects ? "(ref null $box)" : "externref";
+      const read = objects ? "(struct.get $box 0 (local.get $kept))" : "(local.get $kept)";
+      const instance = instantiate(
+        `(module
       (rec (type $f (func (param externref))) (type $k0 (cont $f)) (type $g (func)) (type $k (cont $g)) ${box})
       (import "h" "next" (func $fresh (result externref)))
       (import "h" "given" (func $given (param externref)))
@@ -272,31 +284,33 @@ Deno.test("references on suspended stacks survive collections; unreachable compu
       (func (export "drop") (param $n i32)
         (loop $l (drop (call $suspended)) (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1))))))
       (func (export "clear") (table.fill $all (i32.const 0) (ref.null $k) (table.size $all))))`,
-      {},
-      {
-        h: { next: () => ({ number: made++ }), given: (value: { number: number }) => given.push(value.number) },
-      },
-    );
-    let made = 0;
-    const given: number[] = [];
-    const count = 3000;
-    const { live } = threadOf(instance).continuations;
-    const before = live.length;
-    instance.call({}, "make", count);
-    // More than the threshold of sweeps, each with an object that only its frames hold.
-    instance.call({}, "drop", 20_000);
-    instance.internal.store.sweeps.collect();
-    assert.ok(live.length - before < count + 10_000, `${live.length} live`);
-    for (let k = 0; k < count; k += 7) instance.call({}, "finish", k);
-    assert.deepEqual(given, Array.from({ length: Math.ceil(count / 7) }, (_, k) => count - 1 - 7 * k));
-    instance.call({}, "clear");
-    instance.internal.store.sweeps.sweepContinuations();
-    assert.ok(live.length - before <= 2, `${live.length} live, ${before} before`);
-  }
-});
+        options,
+        {
+          h: { next: () => ({ number: made++ }), given: (value: { number: number }) => given.push(value.number) },
+        },
+      );
+      let made = 0;
+      const given: number[] = [];
+      const count = 3000;
+      const { live } = threadOf(instance).continuations;
+      const before = live.length;
+      instance.call({}, "make", count);
+      // More than the threshold of sweeps, each with an object that only its frames hold.
+      instance.call({}, "drop", 20_000);
+      instance.internal.store.sweeps.collect();
+      assert.ok(live.length - before < count + 10_000, `${live.length} live`);
+      for (let k = 0; k < count; k += 7) instance.call({}, "finish", k);
+      assert.deepEqual(given, Array.from({ length: Math.ceil(count / 7) }, (_, k) => count - 1 - 7 * k));
+      instance.call({}, "clear");
+      instance.internal.store.sweeps.sweepContinuations();
+      assert.ok(live.length - before <= 2, `${live.length} live, ${before} before`);
+    }
+  },
+);
 
-Deno.test("a computation that holds itself is freed", () => {
-  const instance = instantiate(`(module
+testTiers("a computation that holds itself is freed", (options) => {
+  const instance = instantiate(
+    `(module
     (rec (type $f (func)) (type $k (cont $f)) (type $box (struct (field (mut (ref null $k))))))
     (tag $give (param (ref $box)))
     (elem declare func $self)
@@ -310,7 +324,9 @@ Deno.test("a computation that holds itself is freed", () => {
           (resume $k (on $give $h) (cont.new $k (ref.func $self))) (unreachable))
         (local.set $k) (local.set $b)
         (struct.set $box 0 (local.get $b) (local.get $k))
-        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`);
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`,
+    options,
+  );
   const { live } = threadOf(instance).continuations;
   const before = live.length;
   instance.call({}, "run", 5000);
@@ -318,8 +334,11 @@ Deno.test("a computation that holds itself is freed", () => {
   assert.ok(live.length - before <= 2, `${live.length} live, ${before} before`);
 });
 
-Deno.test("sweeps are rare while computations are resumed, but frames of unreachable ones are freed soon", () => {
-  const instance = instantiate(`(module ${GENERATOR}
+testTiers(
+  "sweeps are rare while computations are resumed, but frames of unreachable ones are freed soon",
+  (options) => {
+    const instance = instantiate(
+      `(module ${GENERATOR}
     (func (export "values") (param $n i32) (local $k (ref null $k))
       (local.set $k (call $counter (i32.const 0)))
       (loop $l
@@ -328,19 +347,22 @@ Deno.test("sweeps are rare while computations are resumed, but frames of unreach
     (func (export "abandon") (param $n i32)
       (loop $l
         (call $next (call $counter (local.get $n))) (drop) (drop)
-        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`);
-  const { continuations: { live }, exceptions } = threadOf(instance);
-  instance.internal.store.sweeps.sweepContinuations();
-  // Each value takes a reference, which is consumed when it is resumed.
-  instance.call({}, "values", 7000);
-  assert.ok(exceptions.identities > 7000, `${exceptions.identities} references`);
-  instance.call({}, "values", 50_000);
-  assert.ok(exceptions.identities < 10_000, `${exceptions.identities} references`);
-  instance.call({}, "abandon", 20_000);
-  assert.ok(live.length < 2100, `${live.length} live`);
-});
+        (br_if $l (local.tee $n (i32.sub (local.get $n) (i32.const 1)))))))`,
+      options,
+    );
+    const { continuations: { live }, exceptions } = threadOf(instance);
+    instance.internal.store.sweeps.sweepContinuations();
+    // Each value takes a reference, which is consumed when it is resumed.
+    instance.call({}, "values", 7000);
+    assert.ok(exceptions.identities > 7000, `${exceptions.identities} references`);
+    instance.call({}, "values", 50_000);
+    assert.ok(exceptions.identities < 10_000, `${exceptions.identities} references`);
+    instance.call({}, "abandon", 20_000);
+    assert.ok(live.length < 2100, `${live.length} live`);
+  },
+);
 
-Deno.test("a deadline ends a call inside of a computation, and fuel is that of the call", () => {
+testTiers("a deadline ends a call inside of a computation, and fuel is that of the call", (options) => {
   const instance = instantiate(
     `(module ${GENERATOR}
     (elem declare func $spin)
@@ -352,7 +374,7 @@ Deno.test("a deadline ends a call inside of a computation, and fuel is that of t
         (call $next (local.get $k)) (local.set $k) (local.set $v)
         (br_if $l (i32.lt_u (local.get $v) (local.get $n))))
       (local.get $v)))`,
-    { interruptible: true, fuel: true },
+    { ...options, interruptible: true, fuel: true },
   );
   leavesNothing(instance, () => {
     assert.throws(() => instance.call({ deadline: 20 }, "spin"), { code: "interrupted" });
@@ -367,7 +389,7 @@ Deno.test("a deadline ends a call inside of a computation, and fuel is that of t
   assert.ok(large.fuel < small.fuel);
 });
 
-Deno.test("computations wait for promises, and are preempted", async () => {
+testTiers("computations wait for promises, and are preempted", async (options) => {
   const instance = instantiate(
     `(module
     (import "h" "wait" (func $wait (param i32) (result i32)))
@@ -389,7 +411,7 @@ Deno.test("computations wait for promises, and are preempted", async () => {
       (i32.add (local.get $v) (resume $uk (local.get $k))))
     (func (export "long") (param $n i32) (result i32)
       (resume $rk (local.get $n) (cont.new $rk (ref.func $long)))))`,
-    { interruptible: true },
+    { ...options, interruptible: true },
     { h: { wait: (n: number) => Promise.resolve(n * 10) } },
   );
   const thread = threadOf(instance);
@@ -411,7 +433,7 @@ Deno.test("computations wait for promises, and are preempted", async () => {
   assert.equal(thread.stack.suspended.size, 0);
 });
 
-Deno.test("computations do not suspend across JavaScript", () => {
+testTiers("computations do not suspend across JavaScript", (options) => {
   const instance: Instance = instantiate(
     `(module
     (import "h" "back" (func $back))
@@ -422,15 +444,17 @@ Deno.test("computations do not suspend across JavaScript", () => {
     (func (export "run") (result i32)
       (block $h (result i32 (ref $k)) (resume $k (on $yield $h) (cont.new $k (ref.func $through))) (return (i32.const 2)))
       (drop)))`,
-    {},
+    options,
     { h: { back: () => assert.throws(() => instance.call({}, "inner"), { code: "unhandled-tag" }) } },
   );
   leavesNothing(instance, () => assert.equal(instance.call({}, "run"), 2));
 });
 
-Deno.test("functions of other instances, and of the host, are computations", () => {
-  const engine = NewEngine(FEATURES);
-  const library = engine.compile(`(module
+testTiers("functions of other instances, and of the host, are computations", (options) => {
+  // A library in the other tier.
+  const other = NewEngine({ ...FEATURES, tier: options.tier === "baseline" ? "optimizing" : "baseline" });
+  const engine = NewEngine({ ...FEATURES, ...options });
+  const library = other.compile(`(module
     (tag $yield (export "yield") (param i32))
     (global $n (mut i32) (i32.const 0))
     (func (export "step") (global.set $n (i32.add (global.get $n) (i32.const 1)))
@@ -472,22 +496,57 @@ Deno.test("references to continuations do not reach JavaScript", () => {
   assert.throws(() => (table as unknown as { get(index: number): unknown }).get(0), { name: "TypeError" });
 });
 
-Deno.test("an instance with a suspended computation is not reset, and keeps its memory when it is closed", () => {
-  const instance = instantiate(`(module ${GENERATOR} (memory 1)
+testTiers(
+  "an instance with a suspended computation is not reset, and keeps its memory when it is closed",
+  (options) => {
+    const instance = instantiate(
+      `(module ${GENERATOR} (memory 1)
     (global $k (mut (ref null $k)) (ref.null $k))
     (func (export "begin") (call $next (call $counter (i32.const 5))) (global.set $k) (drop))
-    (func (export "end") (global.set $k (ref.null $k))))`);
-  instance.call({}, "begin");
-  assert.throws(() => instance.reset(), { message: /not idle/ });
-  instance.call({}, "end");
-  instance.reset();
-  instance.call({}, "begin");
-  instance.close();
-  assert.throws(() => instance.call({}, "end"), { message: /closed/ });
+    (func (export "end") (global.set $k (ref.null $k))))`,
+      options,
+    );
+    instance.call({}, "begin");
+    assert.throws(() => instance.reset(), { message: /not idle/ });
+    instance.call({}, "end");
+    instance.reset();
+    instance.call({}, "begin");
+    instance.close();
+    assert.throws(() => instance.call({}, "end"), { message: /closed/ });
+  },
+);
+
+for (const tier of TIERS) {
+  Deno.test(`the verifier of machine code refuses what it has no rules for (${tier})`, () => {
+    const engine = NewEngine({ ...FEATURES, tier, verify: "code" });
+    assert.throws(() => engine.compile(`(module ${GENERATOR})`), { message: /stack switching/ });
+    engine.compile('(module (func (export "f") (result i32) (i32.const 1)))').instantiate();
+  });
+}
+
+Deno.test("the baseline tier compiles all functions with these instructions", () => {
+  const tiers: string[] = [];
+  const explain: EngineOptions["explain"] = ({ functions }) => tiers.push(...functions.map(({ tier }) => `${tier}`));
+  NewEngine({ ...FEATURES, tier: "baseline", explain }).compile(`(module ${GENERATOR})`);
+  assert.deepEqual(tiers, ["baseline", "baseline", "baseline"]);
 });
 
-Deno.test("the verifier of machine code refuses what it has no rules for", () => {
-  const engine = NewEngine({ ...FEATURES, verify: "code" });
-  assert.throws(() => engine.compile(`(module ${GENERATOR})`), { message: /stack switching/ });
-  engine.compile('(module (func (export "f") (result i32) (i32.const 1)))').instantiate();
+Deno.test("deterministic code reaches the same depth of computations in both tiers", () => {
+  // The call makes the function one that counts.
+  const text = `(module ${GENERATOR}
+    (global $depth (export "depth") (mut i32) (i32.const 0))
+    (elem declare func $deeper)
+    (func $deeper (type $f) (local i64 i64)
+      (global.set $depth (i32.add (global.get $depth) (i32.const 1)))
+      (if (i32.and (global.get $depth) (i32.const 3))
+        (then (resume $k (cont.new $k (ref.func $deeper))))
+        (else (call $deeper))))
+    (func (export "run") (call $deeper)))`;
+  const depths = TIERS.map((tier) => {
+    const instance = instantiate(text, { tier, deterministic: true });
+    leavesNothing(instance, () => assert.throws(() => instance.call({}, "run"), ExhaustionError));
+    return (instance.exports["depth"] as { value: number }).value;
+  });
+  assert.ok(depths[0] > 100, `${depths}`);
+  assert.equal(depths[1], depths[0]);
 });

@@ -388,16 +388,37 @@ function outcome(main: () => number): string {
   }
 }
 
-/** The engines that run the programs in turn. */
+const features = { "stack-switching": true };
+
+/**
+ * The engines that run the programs in turn: both tiers, and code that is replaced while computations are suspended.
+ */
 export function stackEngines(): Engine[] {
-  const features = { "stack-switching": true };
   const without = Object.fromEntries(OPTIMIZATION_ROWS.map(({ name }) => [name, false]));
+  const modes = [{}, { bounds: "explicit" }, { fuel: true }, { deterministic: true }] as const;
   return [
-    NewEngine({ features }),
-    NewEngine({ features, bounds: "explicit" }),
-    NewEngine({ features, fuel: true }),
-    NewEngine({ features, optimizations: without }),
-  ];
+    ...modes.flatMap((mode) => (["optimizing", "baseline"] as const).map((tier) => ({ ...mode, tier }))),
+    { tier: "optimizing", optimizations: without } as const,
+    { tierUpCalls: 1, lazyFrom: 0 },
+    { tierUpCalls: 3, tierUpBatches: true },
+    { tierUpIterations: 1, lazyFrom: 0, interruptible: true },
+  ].map((options) => NewEngine({ features, ...options }));
+}
+
+/** The text of the program of `seed`. */
+export function stackProgram(seed: number): string {
+  return textOf(makeProgram(new Random(seed * 7919)));
+}
+
+/** The fuel that the program of `seed` uses in a tier. */
+export function stackFuel(tier: "baseline" | "optimizing", seed: number): number {
+  const engine = NewEngine({ features, tier, fuel: true });
+  const instance = engine.compile(stackProgram(seed)).instantiate({}, { h: { log() {} } });
+  const context = { fuel: 1e9 };
+  outcome(() => instance.call(context, "main", seed) as number);
+  instance.call({}, "clear");
+  instance.close();
+  return 1e9 - context.fuel;
 }
 
 /** What random programs did. */
