@@ -251,6 +251,159 @@ for (const bounds of ["guard", "explicit"] as const) {
   }
 }
 
+for (const bounds of ["guard", "explicit"] as const) {
+  testTiers(`memories grow while computations of two instances are suspended, ${bounds}`, (options) => {
+    const other = NewEngine({ ...FEATURES, bounds, tier: options.tier === "baseline" ? "optimizing" : "baseline" });
+    const engine = NewEngine({ ...FEATURES, ...options, bounds });
+    const shared = (value: number) => `
+      (type $f (func (result i32))) (type $k (cont $f))
+      (memory 1)
+      (func $step (export "step") (type $f)
+        (i32.store (i32.const 8) (i32.const ${value}))
+        (suspend $yield)
+        (i32.store (i32.const 0x1fff8) (i32.const ${value * 10}))
+        (suspend $yield)
+        (i32.add (i32.load (i32.const 8)) (i32.load (i32.const 0x1fff8))))
+      (func (export "grow") (drop (memory.grow (i32.const 1))))`;
+    const library = other.compile(`(module (tag $yield (export "yield")) ${shared(1)})`).instantiate();
+    const instance = engine.compile(`(module
+      (import "l" "yield" (tag $yield))
+      (import "l" "step" (func $theirs (result i32)))
+      (import "l" "grow" (func $grow))
+      ${shared(2)}
+      (elem declare func $step $theirs)
+      (func $next (param $k (ref null $k)) (result (ref $k))
+        (block $h (result (ref $k)) (drop (resume $k (on $yield $h) (local.get $k))) (unreachable)))
+      (func (export "run") (result i32) (local $a (ref null $k)) (local $b (ref null $k))
+        (local.set $a (call $next (cont.new $k (ref.func $theirs))))
+        (local.set $b (call $next (cont.new $k (ref.func $step))))
+        (call $grow) (drop (memory.grow (i32.const 1)))
+        (local.set $a (call $next (local.get $a)))
+        (local.set $b (call $next (local.get $b)))
+        (i32.add (i32.mul (resume $k (local.get $a)) (i32.const 100)) (resume $k (local.get $b)))))`)
+      .instantiate({}, { l: library.exports });
+    assert.equal(instance.call({}, "run"), 1122);
+  });
+}
+
+testTiers("handlers branch out of blocks with operands below, and to the end of the function", (options) => {
+  const instance = instantiate(
+    `(module
+    (type $f (func (param i32) (result i32))) (type $k (cont $f)) (type $g (func (result i32))) (type $j (cont $g))
+    (tag $a (param i32 i64 f64 v128 i32 i64)) (tag $b (param i32))
+    (elem declare func $body)
+    (func $body (type $f)
+      (suspend $a (local.get 0) (i64.const 2) (f64.const 3) (v128.const i64x2 4 5) (i32.const 6) (i64.const 7))
+      (suspend $b (i32.add (local.get 0) (i32.const 1)))
+      (suspend $b (i32.add (local.get 0) (i32.const 2)))
+      (i32.add (local.get 0) (i32.const 3)))
+    ;; The label is that of the function: the handler returns results in registers and in memory.
+    (func $first (param $n i32) (result i32 i64 f64 v128 i32 i64 (ref $j))
+      i64.const 9
+      i32.const 8
+      (resume $k (on $a 0) (local.get $n) (cont.new $k (ref.func $body)))
+      unreachable)
+    (func (export "run") (param $n i32) (result i32) (local $j (ref null $j)) (local $sum i32)
+      (call $first (local.get $n))
+      local.set $j
+      i32.wrap_i64 local.set $sum
+      local.get $sum i32.add local.set $sum
+      i64x2.extract_lane 1 i32.wrap_i64 local.get $sum i32.add local.set $sum
+      i32.trunc_f64_s local.get $sum i32.add local.set $sum
+      i32.wrap_i64 local.get $sum i32.add local.set $sum
+      local.get $sum i32.add local.set $sum
+      i32.const 1000
+      (block $done
+        (loop $more
+          (block $yielded (result i32 (ref $j))
+            i64.const 1
+            i32.const 5
+            (resume $j (on $b $yielded) (local.get $j))
+            local.get $sum i32.add local.set $sum
+            local.get $sum i32.add local.set $sum
+            drop
+            br $done)
+          local.set $j
+          local.get $sum i32.add local.set $sum
+          br $more))
+      local.get $sum
+      i32.add))`,
+    options,
+  );
+  for (const n of [0, 7]) assert.equal(instance.call({}, "run", n), 1000 + (23 + n) + 3 * n + 6 + 5);
+});
+
+testTiers("a computation is resumed with as many handlers as possible", (options) => {
+  const MOST = 999;
+  const used = [0, 1, 500, MOST - 1];
+  const suspends = used.map((tag, k) =>
+    `(if (i32.eq (local.get 0) (i32.const ${k})) (then (return (suspend $t${tag} (i32.const ${k})))))`
+  );
+  const textOf = (all: readonly number[]) =>
+    `(module
+    (type $f (func (param i32) (result i32))) (type $k (cont $f))
+    ${all.map((k) => `(tag $t${k} (param i32) (result i32))`).join(" ")}
+    (elem declare func $body)
+    (func $body (type $f) ${suspends.join("\n")} (i32.const -1))
+    (func (export "run") (param i32) (result i32)
+      (block $odd (result i32 (ref $k))
+        (block $even (result i32 (ref $k))
+          (return (resume $k ${all.map((k) => `(on $t${k} ${k % 2 === 0 ? "$even" : "$odd"})`).join(" ")}
+            (local.get 0) (cont.new $k (ref.func $body)))))
+        (drop)
+        (return (i32.add (i32.const 10))))
+      (drop)
+      (i32.add (i32.const 20))))`;
+  const numbers = (length: number) => Array.from({ length }, (_, k) => k);
+  const instance = instantiate(textOf(numbers(MOST)), options);
+  assert.deepEqual([0, 1, 2, 3, 4].map((k) => instance.call({}, "run", k)), [10, 21, 12, 13, -1]);
+  assert.throws(() => instantiate(textOf(numbers(MOST + 1)), options), /too many handlers/);
+});
+
+testTiers("collections at every allocation find the objects of suspended computations", (options) => {
+  const instance = instantiate(
+    `(module
+    (rec (type $box (struct (field i32) (field (ref null $box)))))
+    (type $f (func (param i32) (result i32))) (type $k (cont $f))
+    (type $pass (func (param (ref $box)) (result i32))) (type $p (cont $pass))
+    (tag $wait (param (ref $box)) (result (ref $box)))
+    (elem declare func $body)
+    ;; Objects in a local, below the operands of a suspension, in its payload and in its answer.
+    (func $body (type $f) (local $kept (ref null $box))
+      (local.set $kept (struct.new $box (local.get 0) (ref.null $box)))
+      (struct.new $box (i32.const 10) (local.get $kept))
+      (suspend $wait (struct.new $box (i32.const 100) (ref.null $box)))
+      (struct.get $box 0)
+      (call $sum)
+      (i32.add (struct.get $box 0 (local.get $kept))))
+    (func $sum (param $b (ref $box)) (param $x i32) (result i32)
+      (i32.add (i32.add (local.get $x) (struct.get $box 0 (local.get $b)))
+        (struct.get $box 0 (struct.get $box 1 (local.get $b)))))
+    (func $begin (param $n i32) (result (ref $box) (ref $p))
+      (block $h (result (ref $box) (ref $p))
+        (resume $k (on $wait $h) (local.get $n) (cont.new $k (ref.func $body)))
+        (unreachable)))
+    (func (export "run") (param $n i32) (result i32)
+      (local $p (ref null $p)) (local $q (ref null $p)) (local $a (ref null $box)) (local $b (ref null $box))
+      (call $begin (local.get $n)) (local.set $p) (local.set $a)
+      (call $begin (i32.const 3)) (local.set $q) (local.set $b)
+      (i32.add
+        (i32.add
+          (resume $p (struct.new $box (i32.const 1000) (local.get $a)) (local.get $p))
+          (resume $p (struct.new $box (i32.const 2000) (local.get $b)) (local.get $q)))
+        (i32.add (struct.get $box 0 (local.get $a)) (struct.get $box 0 (local.get $b))))))`,
+    options,
+  );
+  const { heap } = instance.internal.store;
+  heap.stress(1);
+  try {
+    // Each computation: its answer, 10, and its argument twice.
+    for (let n = 0; n < 20; n++) assert.equal(instance.call({}, "run", n), 1010 + 2 * n + 2010 + 6 + 200);
+  } finally {
+    heap.stress(0);
+  }
+});
+
 testTiers(
   "references on suspended stacks survive collections; unreachable computations are freed, cycles too",
   (options) => {
