@@ -27,6 +27,9 @@ const VALUES = [
   "(ref null $f0)",
 ];
 
+/** Types of results: few, of which most match some other. */
+const RESULTS = ["i32", "contref", "(ref cont)", "(ref null $k0)", "(ref $k1)"];
+
 class Writer {
   readonly #random: Random;
   readonly #types: Signature[] = [];
@@ -37,7 +40,7 @@ class Writer {
     for (let k = 0; k < TYPES; k++) {
       // The second type is a subtype of the first, and some others are equal to earlier ones but for their place.
       const same = k === 1 || (k > 1 && random.chance(30)) ? this.#types[k - 1] : undefined;
-      this.#types.push(same ?? { params: this.#list(3), results: this.#list(1) });
+      this.#types.push(same ?? { params: this.#list(3), results: this.#list(1, RESULTS) });
     }
     // One may receive its sender, for switches.
     this.#types[3] = { ...this.#types[3], params: [...this.#types[3].params, this.#contRef()] };
@@ -46,7 +49,7 @@ class Writer {
       (_, k): Signature =>
         k === 0
           ? { params: [], results: this.#types[3].results }
-          : { params: this.#list(2), results: random.chance(50) ? [] : this.#list(1) },
+          : { params: this.#list(2), results: random.chance(40) ? [] : this.#list(1, RESULTS) },
     );
   }
 
@@ -60,8 +63,8 @@ class Writer {
     return `(module (rec ${types.join("\n")})\n${tags.join(" ")}\n${this.#function()})`;
   }
 
-  #list(most: number): string[] {
-    return Array.from({ length: this.#random.below(most + 1) }, () => this.#random.pick(VALUES));
+  #list(most: number, types: readonly string[] = VALUES): string[] {
+    return Array.from({ length: this.#random.below(most + 1) }, () => this.#random.pick(types));
   }
 
   #contRef(): string {
@@ -89,7 +92,7 @@ class Writer {
   #function(): string {
     const random = this.#random;
     const labels = [0, 1].map(() => this.#labelTypes());
-    const [instruction, operands, results] = this.#instruction();
+    const [instruction, operands, results] = this.#instruction(labels[1]);
     const params = this.#nearly(operands);
     const given = random.chance(10) ? "(unreachable)" : params.map((_, k) => `(local.get ${k})`).join(" ");
     return `(func (param ${params.join(" ")})
@@ -118,14 +121,16 @@ class Writer {
     return Array.from({ length: random.below(3) }, one).join(" ");
   }
 
-  /** An instruction, its operands and its results. */
-  #instruction(): readonly [text: string, operands: readonly string[], results: readonly string[]] {
+  /** An instruction, its operands and its results. `inner`: the types of the label $inner. */
+  #instruction(
+    inner: readonly string[],
+  ): readonly [text: string, operands: readonly string[], results: readonly string[]] {
     const random = this.#random;
     const k = this.#contIndex();
     const { params, results } = this.#types[k];
     const reference = `(ref null $k${k})`;
     const tag = random.below(TAGS);
-    switch (random.below(10)) {
+    switch (random.below(11)) {
       case 0:
         return [`cont.new ${this.#name(k)}`, [`(ref null $f${k})`], [`(ref $k${k})`]];
       case 1: {
@@ -161,6 +166,14 @@ class Writer {
       }
       case 8:
         return [`throw $t${tag}`, this.#tags[tag].params, []];
+      case 9: {
+        const last = inner.at(-1) ?? reference;
+        const to = last.startsWith("(ref") ? last : reference;
+        const from = random.pick(["contref", to]);
+        const below = inner.slice(0, -1);
+        const name = random.pick(["br_on_cast", "br_on_cast_fail"]);
+        return [`${name} $inner ${from} ${to}`, [...below, from], [...below, name === "br_on_cast" ? from : to]];
+      }
       default: {
         const type = random.pick(["contref", "nullcontref", "(ref cont)", "(ref nocont)", reference, `(ref $k${k})`]);
         const other = random.pick(["ref.is_null", "ref.as_non_null", `ref.test ${type}`, `ref.cast ${type}`]);
