@@ -107,7 +107,6 @@ function translateSwitch(t: Translation, index: number, tag: number): void {
   const cont = t.pop();
   const count = paramsOf(t, index).length;
   passValues(t, count - 1);
-  if (t.deterministic) leaveDepth(t, -1, false);
   callBuiltin(t, BUILTIN.switch_to, [cont, b.i32(count), b.i32(tag)]);
   branchOnUnwind(t);
   const { params } = env.signatures[env.ownSignature[index]];

@@ -5,7 +5,8 @@
  * Only a cycle of calls can exhaust the stack without limit. A function counts if it can reach such a cycle; the others
  * begin chains of calls that end after a number of activations that the module's bytes decide. A cycle of tail calls
  * alone keeps its depth. A call that may leave the module, to an import or through a reference that the host can have
- * passed, can come back, and belongs to a cycle.
+ * passed, can come back, and belongs to a cycle. Resuming a computation is a call through a reference. A switch is no
+ * call: the other computation takes the place of the current one.
  *
  * Invariants: a function that calls a function that counts, counts too. The activations that do not count take at most
  * MAX_UNCOUNTED units at a time. The result depends on the bytes of the module alone, so it is the same in both tiers
@@ -39,6 +40,9 @@ const CALL_FORMS: ReadonlyMap<number, CallForm> = new Map([
   [idOf("return_call"), { isDirect: true, isTail: true }],
   [idOf("return_call_indirect"), { isDirect: false, isTail: true }],
   [idOf("return_call_ref"), { isDirect: false, isTail: true }],
+  [idOf("resume"), { isDirect: false, isTail: false }],
+  [idOf("resume_throw"), { isDirect: false, isTail: false }],
+  [idOf("resume_throw_ref"), { isDirect: false, isTail: false }],
 ]);
 const REF_FUNC = idOf("ref.func");
 
@@ -239,11 +243,13 @@ function receivesReferences(valid: ValidModule): boolean {
   const { imports, exports, globalTypes, funcTypes, tagTypes } = valid;
   const importedKinds = new Set(imports.map(({ desc }) => desc.kind));
   const passes = (types: FuncType["params"]) => types.some(isRef);
+  // A tag has results if a suspended computation receives them.
+  const passesOne = ({ params, results }: FuncType) => passes(params) || passes(results);
   return importedKinds.has("table") || exports.some(({ kind }) => kind === "table") ||
     globalTypes.some(({ type }, k) => isRef(type) && k < valid.importedGlobalCount) ||
     exports.some(({ kind, index }) => kind === "global" && isRef(globalTypes[index].type)) ||
     funcTypes.some(({ results }, k) => k < valid.importedFuncCount && passes(results)) ||
     exports.some(({ kind, index }) => kind === "func" && passes(funcTypes[index].params)) ||
-    tagTypes.some(({ params }, k) => k < valid.importedTagCount && passes(params)) ||
-    exports.some(({ kind, index }) => kind === "tag" && passes(tagTypes[index].params));
+    tagTypes.some((type, k) => k < valid.importedTagCount && passesOne(type)) ||
+    exports.some(({ kind, index }) => kind === "tag" && passesOne(tagTypes[index]));
 }

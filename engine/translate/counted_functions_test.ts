@@ -13,7 +13,8 @@ import { validateModule } from "../validate/module.ts";
 import { countedFunctions } from "./counted_functions.ts";
 
 function counted(text: string): string {
-  return [...countedFunctions(validateModule(parseModule(text), featureSet()))].join("");
+  const features = featureSet({ "stack-switching": true });
+  return [...countedFunctions(validateModule(parseModule(text), features))].join("");
 }
 
 const CASES: readonly (readonly [name: string, text: string, expected: string])[] = [
@@ -41,6 +42,22 @@ const CASES: readonly (readonly [name: string, text: string, expected: string])[
   [
     "a reference that the host has passed",
     `(type $f (func)) (func (export "f") (param (ref $f)) (call_ref $f (local.get 0))) (func)`,
+    "10",
+  ],
+  [
+    "a computation that resumes",
+    `(type $f (func)) (type $k (cont $f)) (elem declare func 0) (func (resume $k (cont.new $k (ref.func 0)))) (func)`,
+    "10",
+  ],
+  [
+    "a computation that suspends and switches",
+    `(type $f (func)) (type $k (cont $f)) (tag $t) (type $g (func (param (ref $k)))) (type $j (cont $g))
+    (elem declare func 1) (func (resume $k (cont.new $k (ref.func 1)))) (func (suspend $t) (switch $j $t (ref.null $j)))`,
+    "00",
+  ],
+  [
+    "a reference that a handler of the host's tag returns",
+    `(type $f (func)) (import "" "" (tag $t (result (ref $f)))) (func (call_ref $f (suspend $t))) (func)`,
     "10",
   ],
   [

@@ -685,15 +685,12 @@ Deno.test("the baseline tier compiles all functions with these instructions", ()
 });
 
 Deno.test("deterministic code reaches the same depth of computations in both tiers", () => {
-  // The call makes the function one that counts.
   const text = `(module ${GENERATOR}
     (global $depth (export "depth") (mut i32) (i32.const 0))
     (elem declare func $deeper)
     (func $deeper (type $f) (local i64 i64)
       (global.set $depth (i32.add (global.get $depth) (i32.const 1)))
-      (if (i32.and (global.get $depth) (i32.const 3))
-        (then (resume $k (cont.new $k (ref.func $deeper))))
-        (else (call $deeper))))
+      (resume $k (cont.new $k (ref.func $deeper))))
     (func (export "run") (call $deeper)))`;
   const depths = TIERS.map((tier) => {
     const instance = instantiate(text, { tier, deterministic: true });
@@ -702,4 +699,28 @@ Deno.test("deterministic code reaches the same depth of computations in both tie
   });
   assert.ok(depths[0] > 100, `${depths}`);
   assert.equal(depths[1], depths[0]);
+});
+
+testTiers("computations that switch to new ones do not exhaust the stack, deterministic or not", (options) => {
+  // $next recurses, so it counts; the computations begin below some of its activations, one after the other.
+  const text = `(module
+    (rec (type $f (func (param (ref null $k)) (result i32))) (type $k (cont $f)))
+    (type $p (func (param (ref null $k)) (result i32)))
+    (tag $sw (result i32))
+    (global $left (mut i32) (i32.const 0))
+    (elem declare func $next)
+    (func $next (type $f) (local ${"i64 ".repeat(40)})
+      (global.set $left (i32.sub (global.get $left) (i32.const 1)))
+      (if (i32.eqz (global.get $left)) (then (return (i32.const 42))))
+      (if (i32.and (global.get $left) (i32.const 7)) (then (return (call $next (ref.null $k)))))
+      (switch $k $sw (cont.new $k (ref.func $next)))
+      (unreachable))
+    (func (export "run") (param $n i32) (result i32)
+      (global.set $left (local.get $n))
+      (resume $k (on $sw switch) (ref.null $k) (cont.new $k (ref.func $next)))))`;
+  const modes = options.tier === "auto" ? [options] : [options, { ...options, deterministic: true }];
+  for (const mode of modes) {
+    const instance = instantiate(text, mode);
+    leavesNothing(instance, () => assert.equal(instance.call({}, "run", 40_000), 42));
+  }
 });

@@ -199,7 +199,6 @@ function visitSwitch(): void {
   operands.pushRegister(refType(1, index), continuation);
   operands.pushConstant(I32, count + 1, 0);
   operands.pushConstant(I32, index2, 0);
-  leaveDepth(false);
   calls.callBuiltin(BUILTIN_SWITCH_TO, 3);
   takeValues(paramsOf(own), paramCount(own));
 }

@@ -28,6 +28,7 @@ const VALUE_WORDS = THREAD.SLOT_SIZE >> 2;
 const OVERFLOW = THREAD.OVERFLOW >> 2;
 const SLOTS = THREAD.SLOTS >> 2;
 const GUEST_SP = THREAD.GUEST_SP >> 2;
+const DEPTH_LEFT = THREAD.DEPTH_LEFT >> 2;
 /** The binary logarithm of the size of the smallest block. */
 const LEAST_BLOCK_LOG = 6;
 
@@ -215,6 +216,7 @@ export class Continuations {
       labels,
       handlers: 0,
       results,
+      depth: 0,
       holders: NO_HOLDERS,
     };
     this.#count++;
@@ -222,6 +224,7 @@ export class Continuations {
     prompt.labels = labels;
     prompt.handlers = labels + switches;
     prompt.results = results;
+    prompt.depth = this.#state.i32[DEPTH_LEFT];
     for (let k = 0; k < prompt.handlers; k++) {
       prompt.tags[k] = this.#state.word(THREAD.OVERFLOW + (first + k) * THREAD.SLOT_SIZE);
     }
@@ -276,7 +279,8 @@ export class Continuations {
 
   /**
    * Captures the computation below a prompt, which parked code of `instance` suspends: the code that has resumed it is
-   * parked then. Removes the prompt unless it is `kept`.
+   * parked then. Removes the prompt unless it is `kept`, for another computation that takes its place: the depth left
+   * to that is the same.
    */
   capture(prompt: number, kept: boolean, instance: object): Continuation {
     const { sp, holders } = this.#prompts[prompt];
@@ -289,7 +293,8 @@ export class Continuations {
     captured.bytes = bytes;
     captured.prompts = prompt + 1 < this.#count ? this.#cut(prompt + 1, sp) : NO_PROMPTS;
     captured.slot = this.live.push(captured) - 1;
-    if (!kept) this.#count = prompt;
+    if (kept) this.#state.i32[DEPTH_LEFT] = this.#prompts[prompt].depth;
+    else this.#count = prompt;
     this.#setSp(sp);
     return captured;
   }

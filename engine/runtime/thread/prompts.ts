@@ -16,6 +16,8 @@ export interface Prompt {
   handlers: number;
   /** The number of results of the computation. */
   results: number;
+  /** The depth that the code parked in `resume` leaves to the computation (THREAD.DEPTH_LEFT), if it counts. */
+  depth: number;
   /** Objects that must live as long as the computation that it has resumed. */
   holders: readonly object[];
 }
