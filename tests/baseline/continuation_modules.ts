@@ -27,8 +27,8 @@ const VALUES = [
   "(ref null $f0)",
 ];
 
-/** Types of results: few, of which most match some other. */
-const RESULTS = ["i32", "contref", "(ref cont)", "(ref null $k0)", "(ref $k1)"];
+/** Types of which most match some other. */
+const RELATED = ["i32", "contref", "nullcontref", "(ref cont)", "(ref null $k0)", "(ref $k1)"];
 
 class Writer {
   readonly #random: Random;
@@ -40,7 +40,8 @@ class Writer {
     for (let k = 0; k < TYPES; k++) {
       // The second type is a subtype of the first, and some others are equal to earlier ones but for their place.
       const same = k === 1 || (k > 1 && random.chance(30)) ? this.#types[k - 1] : undefined;
-      this.#types.push(same ?? { params: this.#list(3), results: this.#list(1, RESULTS) });
+      const params = random.chance(50) ? this.#list(1, RELATED) : this.#list(3);
+      this.#types.push(same ?? { params, results: this.#list(1, RELATED) });
     }
     // One may receive its sender, for switches.
     this.#types[3] = { ...this.#types[3], params: [...this.#types[3].params, this.#contRef()] };
@@ -49,7 +50,7 @@ class Writer {
       (_, k): Signature =>
         k === 0
           ? { params: [], results: this.#types[3].results }
-          : { params: this.#list(2), results: random.chance(40) ? [] : this.#list(1, RESULTS) },
+          : { params: this.#list(2, RELATED), results: random.chance(40) ? [] : this.#list(1, RELATED) },
     );
   }
 
@@ -93,7 +94,9 @@ class Writer {
     const random = this.#random;
     const labels = [0, 1].map(() => this.#labelTypes());
     const [instruction, operands, results] = this.#instruction(labels[1]);
-    const params = this.#nearly(operands);
+    // Null is a continuation of any type.
+    const isNull = (type: string) => type.startsWith("(ref null $k") && random.chance(10);
+    const params = this.#nearly(operands).map((type) => isNull(type) ? "nullcontref" : type);
     const given = random.chance(10) ? "(unreachable)" : params.map((_, k) => `(local.get ${k})`).join(" ");
     return `(func (param ${params.join(" ")})
       (block $outer (result ${labels[0].join(" ")})
@@ -108,7 +111,8 @@ class Writer {
     const tag = this.#tags[this.#random.below(TAGS)];
     const fitting = this.#types.findIndex(({ params }) => params.join() === tag.results.join());
     const last = fitting < 0 || this.#random.chance(40) ? this.#contRef() : `(ref null $k${fitting})`;
-    return this.#nearly([...tag.params, last]);
+    const payload = tag.params.map((type) => this.#random.chance(30) ? this.#random.pick(RELATED) : type);
+    return this.#nearly([...payload, last]);
   }
 
   /** Handlers of a computation that returns `results`; the labels of most have the types that they pass. */

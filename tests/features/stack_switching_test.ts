@@ -63,14 +63,17 @@ const GENERATOR = `
       (resume $k (on $yield $yielded) (local.get $k))
       (unreachable)))`;
 
-Deno.test("the feature is off by default, and errors name it", () => {
-  const engine = NewEngine();
+testTiers("the feature is off by default, and errors name it", (options) => {
+  const engine = NewEngine(options);
   for (
     const text of [
       "(module (type $f (func)) (type (cont $f)))",
       "(module (func (param contref)))",
       "(module (tag $t) (func (suspend $t)))",
       "(module (tag (result i32)))",
+      "(module (func (drop (ref.null cont))))",
+      "(module (func (local contref)))",
+      "(module (func (block (result contref) (unreachable)) (drop)))",
     ]
   ) assert.throws(() => engine.compile(text), { message: /stack-switching/ }, text);
 });
@@ -331,6 +334,27 @@ testTiers("handlers branch out of blocks with operands below, and to the end of 
     options,
   );
   for (const n of [0, 7]) assert.equal(instance.call({}, "run", n), 1000 + (23 + n) + 3 * n + 6 + 5);
+});
+
+testTiers("there are handlers with labels and for switches, and no others", (options) => {
+  const bytes = new Uint8Array(encodeModule(parseModule(`(module
+    (type $f (func)) (type $k (cont $f)) (tag $t)
+    (func (param (ref $k)) (resume $k (on $t switch) (local.get 0))))`)));
+  const at = bytes.findLastIndex((byte, k) => byte === 0xe3 && bytes[k + 1] === 1);
+  assert.deepEqual([...bytes.subarray(at, at + 5)], [0xe3, 1, 1, 1, 0]);
+  const engine = NewEngine({ ...FEATURES, ...options });
+  engine.compile(bytes);
+  bytes[at + 3] = 2;
+  assert.throws(() => engine.compile(bytes), /malformed on clause/);
+});
+
+testTiers("no continuation is bound to one with more parameters", (options) => {
+  // The results of the type before it are those parameters.
+  const text = `(module
+    (type $before (func (result i32))) (type $from (func (param i64))) (type $to (func (param i32 i64)))
+    (type $k (cont $from)) (type $j (cont $to))
+    (func (param (ref $k)) (drop (cont.bind $k $j (local.get 0)))))`;
+  assert.throws(() => instantiate(text, options), /no arguments make a continuation/);
 });
 
 testTiers("a computation is resumed with as many handlers as possible", (options) => {
