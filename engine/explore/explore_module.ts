@@ -31,7 +31,7 @@ import { FunctionTranslator } from "../translate/function.ts";
 import type { ModuleEnv } from "../translate/module_env.ts";
 import { validateModule } from "../validate/module.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import { type FeatureSet, featureSet } from "../settings/features.ts";
+import type { FeatureSet } from "../settings/features.ts";
 import type { Module } from "../wasm/module.ts";
 import { codeNames } from "./code_names.ts";
 import { codeLines } from "./code_lines.ts";
@@ -131,7 +131,7 @@ export class ModuleExplorer {
     { features, sourceMap, withoutHost = false }: ExploreOptions,
   ) {
     this.#valid = valid;
-    this.#features = featureSet(features);
+    this.#features = features;
     this.#withoutHost = withoutHost;
     const exported = valid.exports.filter(({ kind }) => kind === "func");
     this.#exported = new Map(exported.reverse().map(({ index, name }) => [index, displayName(name)]));
