@@ -10,10 +10,10 @@ import { basename, dirname, isAbsolute, resolve } from "node:path";
 import type { Readable, Writable } from "node:stream";
 import type { BreakpointRequest, Debugger } from "./debugger.ts";
 import type { LaunchRequest } from "./launch_arguments.ts";
-import { Parts, type PlacedInParts } from "./parts.ts";
+import { type PartFrame, Parts, type PlacedInParts } from "./parts.ts";
 import type { Program } from "./program.ts";
 import { type Arguments, Connection, isRecord } from "./protocol.ts";
-import type { Frame, Session, StepBack, Stop } from "./session.ts";
+import type { Session, StepBack, Stop } from "./session.ts";
 import { isRemote, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
@@ -69,6 +69,7 @@ const CAPABILITIES = [
   "supportsStepBack",
   "supportsExceptionInfoRequest",
   "supportsLoadedSourcesRequest",
+  "supportsModulesRequest",
   "supportsBreakpointLocationsRequest",
   "supportsTerminateRequest",
   "supportsEvaluateForHovers",
@@ -103,6 +104,12 @@ export function serveAdapter(input: Readable, output: Writable, programs: Progra
   return new Promise((done) => new Adapter(input, output, programs, done));
 }
 
+/** Variables of a part. */
+interface VariableList {
+  readonly part: Debugger;
+  readonly variables: () => readonly Variable[];
+}
+
 /** The program that the editor debugs. */
 interface Target {
   readonly parts: Parts;
@@ -124,8 +131,8 @@ class Adapter {
   #started = false;
   #isConfigured = false;
   /** Lists of variables by reference − 1, for the current stop. */
-  #variables: (() => readonly Variable[])[] = [];
-  #frames: Frame[] = [];
+  #variables: VariableList[] = [];
+  #frames: PartFrame[] = [];
   /** Paths of source files as the editor names them. */
   readonly #paths = new Map<Source, string>();
 
@@ -163,6 +170,7 @@ class Adapter {
         program.sources.files.map((source) => this.#sourceOf(source, program))
       ),
     }),
+    modules: () => ({ modules: this.#programs.map(({ name }) => ({ id: name, name })) }),
     readMemory: (args) => this.#readMemory(args),
     writeMemory: (args) => this.#writeMemory(args),
     exceptionInfo: () => this.#exceptionInfo(),
@@ -348,17 +356,19 @@ class Adapter {
   }
 
   #setInstructionBreakpoints({ breakpoints }: Arguments): object {
-    const current = this.#debugger;
-    // The editor replaces all: offsets are those of the part in which the program has stopped.
-    for (const part of this.#parts.all) if (part !== current) part.breakAtOffsets([]);
-    const placed = this.#parts.breakAtOffsets(
-      current,
-      records(breakpoints).map((each) => ({
-        ...requestOf(each),
-        offset: Number(each.instructionReference) + Number(each.offset ?? 0),
-      })),
-    );
-    return { breakpoints: placed.map((each) => this.#breakpoint(each)) };
+    const wanted = records(breakpoints).map((each) => ({
+      ...this.#addressOf(each.instructionReference, each.offset),
+      request: requestOf(each),
+    }));
+    const placed = new Map<object, PlacedInParts>();
+    for (const part of this.#parts.all) {
+      const here = wanted.filter((each) => each.part === part);
+      const offsets = here.map(({ request, at }) => ({ ...request, offset: at }));
+      for (const [k, breakpoint] of this.#parts.breakAtOffsets(part, offsets).entries()) {
+        placed.set(here[k], breakpoint);
+      }
+    }
+    return { breakpoints: wanted.map((each) => this.#breakpoint(placed.get(each)!)) };
   }
 
   #breakpoint({ place, program }: PlacedInParts): object {
@@ -382,73 +392,91 @@ class Adapter {
   }
 
   #stackTrace({ startFrame, levels }: Arguments): object {
-    const { session, program } = this.#debugger;
-    if (!session.isStopped) throw new Error("the program is running");
-    this.#frames = session.frames();
+    if (!this.#debugger.session.isStopped) throw new Error("the program is running");
+    this.#frames = this.#parts.frames();
     const from = Number(startFrame ?? 0);
     const count = Number(levels ?? 0);
     const shown = this.#frames.slice(from, count > 0 ? from + count : undefined);
     return {
       totalFrames: this.#frames.length,
-      stackFrames: shown.map((frame, k) => {
-        const place = this.#debugger.placeOf(frame);
+      stackFrames: shown.map(({ part, frame }, k) => {
+        const place = part.placeOf(frame);
+        const { program } = part;
         return {
           id: from + k + 1,
           name: program.functionName(frame.func.index),
+          moduleId: program.name,
           source: this.#sourceOf(place.source, program),
           line: place.line,
           column: place.column,
-          instructionPointerReference: `0x${program.instrumented.offsets[frame.location].toString(16)}`,
+          instructionPointerReference: this.#referenceTo(part, program.instrumented.offsets[frame.location]),
         };
       }),
     };
   }
 
-  #frame(id: unknown): Frame {
-    const frame = this.#frames[Number(id) - 1] ?? this.#debugger.session.frames()[0];
+  #frame(id: unknown): PartFrame {
+    const frame = this.#frames[Number(id) - 1] ?? this.#parts.frames()[0];
     if (frame === undefined) throw new Error("the program has no frames now");
     return frame;
   }
 
   #scopes({ frameId }: Arguments): object {
+    const { part, frame } = this.#frame(frameId);
     return {
-      scopes: scopesOf(this.#debugger.session, this.#frame(frameId)).map(({ name, expensive, variables }) => ({
+      scopes: scopesOf(part.session, frame).map(({ name, expensive, variables }) => ({
         name,
         expensive,
-        variablesReference: this.#variables.push(variables),
+        variablesReference: this.#variables.push({ part, variables }),
         ...(name === "Locals" ? { presentationHint: "locals" } : {}),
       })),
     };
   }
 
-  #variable(variable: Variable): object {
-    const { name, type, text, parts, address } = variable;
+  /**
+   * An address in a part, in its memory or its binary form: `0x10`, and with several parts `2/0x10`, since the editor
+   * keeps it while other parts stop.
+   */
+  #referenceTo(part: Debugger, address: number): string {
+    const { all } = this.#parts;
+    const text = `0x${address.toString(16)}`;
+    return all.length === 1 ? text : `${all.indexOf(part)}/${text}`;
+  }
+
+  /** The part and address of a reference; without a part, it is the one in which the program has stopped. */
+  #addressOf(reference: unknown, offset: unknown): { readonly part: Debugger; readonly at: number } {
+    const [, part, address] = /^(?:(\d+)\/)?(.*)$/.exec(String(reference)) ?? [];
+    return {
+      part: (part === undefined ? undefined : this.#parts.all[Number(part)]) ?? this.#debugger,
+      at: Number(address) + Number(offset ?? 0),
+    };
+  }
+
+  #variable({ name, type, text, parts, address }: Variable, part: Debugger): object {
     return {
       name,
       type,
       value: text,
-      variablesReference: parts === undefined ? 0 : this.#variables.push(parts),
-      ...(address === undefined ? {} : { memoryReference: `0x${address.toString(16)}` }),
+      variablesReference: parts === undefined ? 0 : this.#variables.push({ part, variables: parts }),
+      ...(address === undefined ? {} : { memoryReference: this.#referenceTo(part, address) }),
     };
   }
 
-  #listed(reference: unknown): readonly Variable[] {
+  #listed(reference: unknown): VariableList {
     const list = this.#variables[Number(reference) - 1];
     if (list === undefined) throw new Error("these variables belong to an earlier stop");
-    return list();
+    return list;
   }
 
   #listVariables({ variablesReference, start, count }: Arguments): object {
     const from = Number(start ?? 0);
-    const some = this.#listed(variablesReference).slice(
-      from,
-      Number(count ?? 0) > 0 ? from + Number(count) : undefined,
-    );
-    return { variables: some.map((variable) => this.#variable(variable)) };
+    const { part, variables } = this.#listed(variablesReference);
+    const some = variables().slice(from, Number(count ?? 0) > 0 ? from + Number(count) : undefined);
+    return { variables: some.map((variable) => this.#variable(variable, part)) };
   }
 
   #setVariable({ variablesReference, name, value }: Arguments): object {
-    const find = () => this.#listed(variablesReference).find((variable) => variable.name === name);
+    const find = () => this.#listed(variablesReference).variables().find((variable) => variable.name === name);
     const variable = find();
     if (variable?.set === undefined) throw new Error(`${String(name)} cannot be changed`);
     variable.set(String(value));
@@ -457,8 +485,9 @@ class Adapter {
   }
 
   #evaluate({ expression, frameId }: Arguments): object {
-    const found = this.#debugger.evaluate(this.#frame(frameId), String(expression));
-    const { value, ...rest } = this.#variable(found) as { value: string };
+    const { part, frame } = this.#frame(frameId);
+    const found = part.evaluate(frame, String(expression));
+    const { value, ...rest } = this.#variable(found, part) as { value: string };
     return { ...rest, result: value };
   }
 
@@ -471,9 +500,10 @@ class Adapter {
   }
 
   #memory(reference: unknown, offset: unknown): { bytes: Uint8Array; at: number } {
-    const bytes = this.#debugger.session.memories[0]?.bytes;
+    const { part, at } = this.#addressOf(reference, offset);
+    const bytes = part.session.memories[0]?.bytes;
     if (bytes === undefined) throw new Error("the module has no memory");
-    return { bytes, at: Number(reference) + Number(offset ?? 0) };
+    return { bytes, at };
   }
 
   #readMemory({ memoryReference, offset, count }: Arguments): object {

@@ -9,10 +9,12 @@ import {
   compileBinary,
   type Component,
   type ComponentInstance,
+  type CoreDebugger,
   type DebuggedTasks,
 } from "@waft/component/internal/component";
 import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import { binaryOf } from "@waft/component/internal/binary_of";
+import { ActivationClock, stackOf } from "./activation_clock.ts";
 import { Program } from "./program.ts";
 import { Session } from "./session.ts";
 
@@ -22,14 +24,66 @@ export interface CoreProgram {
   readonly program: Program;
 }
 
+/** The core modules of one component as they are compiled, and the sessions of their instances. */
+export class CorePrograms implements CoreDebugger {
+  readonly #name: string;
+  readonly #clock: ActivationClock;
+  readonly #readMap: ((url: string) => string | undefined) | undefined;
+  readonly #byBytes = new Map<Uint8Array, Program>();
+  #sessions: Session[] = [];
+
+  /** `name` is that of the component; `readMap` reads source maps. */
+  constructor(name: string, clock: ActivationClock, readMap?: (url: string) => string | undefined) {
+    this.#name = name;
+    this.#clock = clock;
+    this.#readMap = readMap;
+  }
+
+  /** Throws an Error for a core module that is too large to be instrumented. */
+  formOf(bytes: Uint8Array): Uint8Array {
+    const program = new Program(this.#name, bytes, undefined, this.#readMap, true);
+    this.#byBytes.set(bytes, program);
+    return program.instrumented.bytes;
+  }
+
+  instantiated(bytes: Uint8Array, instance: Instance, tasks: DebuggedTasks | undefined): void {
+    const program = this.#byBytes.get(bytes)!;
+    const session = new Session(
+      program,
+      { instance, canRepeat: () => false, tasks, clock: this.#clock },
+      undefined,
+      false,
+    );
+    const { start } = program.instrumented.names;
+    if (start !== undefined) instance.call({}, start);
+    this.#sessions.push(session);
+  }
+
+  /** Names the core modules with functions once all are compiled; returns them, the one with most code first. */
+  named(): CoreProgram[] {
+    const found = [...this.#byBytes.values()].filter(({ locations }) => locations > 0)
+      .sort((a, b) => b.locations - a.locations);
+    for (const [k, program] of found.entries()) if (k > 0) program.rename(`${this.#name}#${k + 1}`);
+    return found.map((program) => ({ name: program.name, program }));
+  }
+
+  /** Begins a list of the sessions of a new instance, and returns it. */
+  newSessions(): readonly Session[] {
+    return this.#sessions = [];
+  }
+}
+
+/** The sessions of core modules with functions, those of the module with most code first. */
+export function orderedSessions(programs: readonly CoreProgram[], sessions: readonly Session[]): Session[] {
+  return programs.flatMap(({ program }) => sessions.filter((each) => each.program === program));
+}
+
 /** A component whose core modules are instrumented. */
 export class DebuggedPrograms {
   readonly #component: Component;
+  readonly #core: CorePrograms;
   /** The programs of its core modules, the one with most code first. */
   readonly programs: readonly CoreProgram[];
-  readonly #byBytes = new Map<Uint8Array, Program>();
-  /** The sessions of the instance that is being made. */
-  #sessions: Session[] = [];
 
   /**
    * Throws the errors of compilation, and an Error for a core module that is too large to be instrumented.
@@ -42,37 +96,20 @@ export class DebuggedPrograms {
     readMap?: (url: string) => string | undefined,
   ) {
     const engine: Engine = NewEngine({ ...instrumentedOptions(options), interruptible: true });
-    this.#component = instrumenting("debugged", () =>
-      compileBinary(engine, binaryOf(source), {
-        callsBeforeAdapter: 0,
-        coreDebugger: {
-          formOf: (bytes) => this.#programOf(name, bytes, readMap).instrumented.bytes,
-          instantiated: (bytes, instance, tasks) => this.#instantiated(bytes, instance, tasks),
-        },
-      }));
-    const found = [...this.#byBytes.values()].filter(({ locations }) => locations > 0)
-      .sort((a, b) => b.locations - a.locations);
-    for (const [k, program] of found.entries()) if (k > 0) program.rename(`${name}#${k + 1}`);
-    this.programs = found.map((program) => ({ name: program.name, program }));
-  }
-
-  #programOf(name: string, bytes: Uint8Array, readMap: ((url: string) => string | undefined) | undefined): Program {
-    const program = new Program(name, bytes, undefined, readMap, true);
-    this.#byBytes.set(bytes, program);
-    return program;
-  }
-
-  #instantiated(bytes: Uint8Array, instance: Instance, tasks: DebuggedTasks | undefined): void {
-    const program = this.#byBytes.get(bytes)!;
-    const session = new Session(program, { instance, canRepeat: () => false, tasks }, undefined, false);
-    const { start } = program.instrumented.names;
-    if (start !== undefined) instance.call({}, start);
-    this.#sessions.push(session);
+    const core = this.#core = new CorePrograms(name, new ActivationClock(), readMap);
+    this.#component = instrumenting(
+      "debugged",
+      () => compileBinary(engine, binaryOf(source), { callsBeforeAdapter: 0, coreDebugger: core }),
+    );
+    this.programs = core.named();
   }
 
   /** Makes an instance; returns it with the sessions of its core instances. */
-  instantiate(context: Context, imports: ComponentImports): { instance: ComponentInstance; sessions: Session[] } {
-    const sessions: Session[] = this.#sessions = [];
+  instantiate(
+    context: Context,
+    imports: ComponentImports,
+  ): { instance: ComponentInstance; sessions: readonly Session[] } {
+    const sessions = this.#core.newSessions();
     return { instance: this.#component.instantiate(context, imports), sessions };
   }
 }
@@ -83,11 +120,17 @@ export async function duringAll<T>(sessions: readonly Session[], call: () => Pro
   try {
     return await call();
   } catch (error) {
-    if (error instanceof TrapError) {
-      const trapped = sessions.find((session) => session.hasTrapped(error)) ??
-        sessions.find((session) => session.frames().length > 0);
-      await trapped?.stopAtTrap(error);
-    }
+    if (error instanceof TrapError) await trappedSession(sessions, error)?.stopAtTrap(error);
     throw error;
   }
+}
+
+/** The session in which a call has trapped, or else that of the innermost activation, which has called the host. */
+export function trappedSession(sessions: readonly Session[], error: TrapError): Session | undefined {
+  const all = sessions.flatMap((session) => session.frames().map((frame) => ({ ...frame, session })));
+  const stack = stackOf(all);
+  const trapped = stack.find(({ session, record }) =>
+    session.hasTrapped(error) && session.frames()[0].record === record
+  );
+  return (trapped ?? stack[0])?.session;
 }

@@ -3,10 +3,14 @@
  * of its instructions, whose activations and locals are in a memory that the debugger reads and writes.
  *
  * Everything that is added comes last in its index space, so that no index of the module changes: a memory, a table
- * with the function that stops, three globals, four functions; for a core module of a component, also the functions
- * that are exported instead of its own, by which other core modules and the host enter it. The added memory begins with
- * one byte per location, which is not zero where the program shall stop; records of activations follow, oldest first.
- * The global `left` counts epochs down; the debugger is called where it becomes zero.
+ * with the function that stops, three globals, four functions. The added memory begins with one byte per location,
+ * which is not zero where the program shall stop; records of activations follow, oldest first. The global `left` counts
+ * epochs down; the debugger is called where it becomes zero.
+ *
+ * A part is a module that runs with others that are debugged: a core module of a component, a guest with plugins. It
+ * exports functions of its own in place of the module's, by which other modules and the host enter it. Its table also
+ * has the clock of the program, and its records the times at which activations began and went on, which order the
+ * activations of all parts.
  *
  * A location is an instruction, or the end of a function. An epoch begins at the start of a function, at each turn of a
  * loop, and where a function goes on after a call or in a catch clause. The program passes a location at most once in
@@ -36,8 +40,14 @@ import {
 import { Assembler } from "@waft/engine/internal/instrument/assembler";
 import { requireBodySize } from "@waft/engine/internal/instrument/body_limit";
 
-/** The record of an activation: offsets of its fields, of 4 bytes each, and of its first local. */
-export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } as const;
+/**
+ * The record of an activation: offsets of its fields and of its first local. In parts, locals come after the times of
+ * 8 bytes at which the activation began, and at which it went on last after a call, a stop or a catch; 0: never.
+ */
+export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16, BEGUN: 16, RESUMED: 24 } as const;
+const LOCALS_OF_PARTS = 32;
+/** The elements of the added table: the function that stops, and in parts the clock. */
+export const ELEMENT = { STOP: 0, CLOCK: 1 } as const;
 const PAGE = 65536;
 /** The number of pages by which the added memory grows, and its limit: 256 MiB of activations. */
 const GROWTH = 16;
@@ -71,6 +81,8 @@ export interface Instrumented {
   readonly records: number;
   /** The offset in the instrumented binary form at which each location's own code begins, ascending. */
   readonly positions: Int32Array;
+  /** Whether records have the times of their activations. */
+  readonly isPart: boolean;
   /** Names of the exports that the debugger uses. */
   readonly names: {
     readonly memory: string;
@@ -92,6 +104,8 @@ interface Added {
   readonly top: number;
   readonly left: number;
   readonly stopType: number;
+  /** The type of the clock; undefined where records have no times. */
+  readonly clockType: number | undefined;
   readonly enter: number;
   readonly resume: number;
   readonly leave: number;
@@ -158,8 +172,8 @@ export function locationOffsets(module: Module): Int32Array {
 }
 
 /**
- * Instruments the module with the binary form `bytes`. With `isPart`, a call of an export removes its activations when
- * it returns: other core modules of a component make many such calls in a run. Throws an Error for modules with shared
+ * Instruments the module with the binary form `bytes`, as a part if `isPart`: a call of an export then removes its
+ * activations when it returns, since other parts make many such calls in a run. Throws an Error for modules with shared
  * memories.
  */
 export function instrument(bytes: Uint8Array, isPart = false): Instrumented {
@@ -180,9 +194,11 @@ class Instrumenter {
   readonly #entered: readonly number[];
   /** Their positions in that list. */
   readonly #entries: ReadonlyMap<number, number>;
+  readonly #isPart: boolean;
 
   constructor(module: Module, isPart: boolean) {
     this.#module = module;
+    this.#isPart = isPart;
     this.#offsets = locationOffsets(module);
     this.#types = [...module.types];
     this.#recGroups = [...module.recGroups];
@@ -212,6 +228,7 @@ class Instrumenter {
       top: imported.global + module.globals.length + 1,
       left: imported.global + module.globals.length + 2,
       stopType: this.#type([I32], []),
+      clockType: this.#isPart ? this.#type([], [I64]) : undefined,
       enter: funcs,
       resume: funcs + 1,
       leave: funcs + 2,
@@ -221,6 +238,7 @@ class Instrumenter {
     const records = (this.#offsets.length + 15) & ~15;
     const pages = BigInt(Math.ceil(records / PAGE) + GROWTH);
     const frameType = this.#type([I32], []);
+    const elements = this.#isPart ? 2n : 1n;
     const names = this.#names(added);
     const output: Module = {
       ...module,
@@ -241,7 +259,9 @@ class Instrumenter {
         mode: { kind: "declarative" },
         offset: 0,
       }],
-      tables: [...module.tables, { type: { limits: { address: I32, min: 1n, max: 1n }, element: FUNCREF } }],
+      tables: [...module.tables, {
+        type: { limits: { address: I32, min: elements, max: elements }, element: FUNCREF },
+      }],
       memories: [...module.memories, {
         limits: { address: I32, min: pages, max: BigInt(MAX_PAGES) > pages ? BigInt(MAX_PAGES) : pages },
         shared: false,
@@ -265,6 +285,7 @@ class Instrumenter {
       functions: this.#functions,
       records,
       positions: this.#absolutePositions(encoded),
+      isPart: this.#isPart,
       names,
     };
   }
@@ -331,7 +352,7 @@ class Instrumenter {
     const reader = new CodeReader(body.bytes, 0, body.bytes.length, body.offset);
     const declared: ValType[] = [];
     reader.locals(declared);
-    const locals = slotsOf([...type.params, ...declared]);
+    const locals = slotsOf([...type.params, ...declared], firstLocal(added));
     const writer = new BodyWriter(added, locals, this.#offsets, this.#positions);
     this.#functions.push({ index, firstLocation: this.#positions.length, locals });
     writer.begin(index, type.params.length, declared);
@@ -352,9 +373,14 @@ class Instrumenter {
   }
 }
 
-/** The places of locals in a record: numeric ones by size, in order. */
-function slotsOf(types: readonly ValType[]): LocalSlot[] {
-  let next: number = RECORD.LOCALS;
+/** The offset of the first local in a record. */
+function firstLocal({ clockType }: Added): number {
+  return clockType === undefined ? RECORD.LOCALS : LOCALS_OF_PARTS;
+}
+
+/** The places of locals in a record, from offset `first` on: numeric ones by size, in order. */
+function slotsOf(types: readonly ValType[], first: number): LocalSlot[] {
+  let next = first;
   return types.map((type) => {
     if (isRef(type)) return { type, offset: -1 };
     const offset = next;
@@ -363,10 +389,10 @@ function slotsOf(types: readonly ValType[]): LocalSlot[] {
   });
 }
 
-/** The size of a record with these locals. */
-function recordSize(locals: readonly LocalSlot[]): number {
+/** The size of a record with these locals, the first of which is at offset `first`. */
+function recordSize(locals: readonly LocalSlot[], first: number): number {
   const end = locals.reduce((end, { type, offset }) => offset < 0 ? end : offset + Math.max(8, byteSize(type)), 0);
-  return Math.max(RECORD.LOCALS, (end + 15) & ~15);
+  return Math.max(first, (end + 15) & ~15);
 }
 
 /** Writes the instrumented body of one function. */
@@ -375,6 +401,8 @@ class BodyWriter extends Assembler {
   readonly #locals: readonly LocalSlot[];
   /** The local with the address of the record. */
   readonly #record: number;
+  /** The size of the record. */
+  readonly #size: number;
   readonly #offsets: Int32Array;
   readonly #positions: number[];
   /** Whether control may arrive at the end of a block from a catch clause. */
@@ -385,6 +413,7 @@ class BodyWriter extends Assembler {
     this.#added = added;
     this.#locals = locals;
     this.#record = locals.length;
+    this.#size = recordSize(locals, firstLocal(added));
     this.#offsets = offsets;
     this.#positions = positions;
   }
@@ -392,7 +421,7 @@ class BodyWriter extends Assembler {
   /** Local declarations, and the code that makes the record. */
   begin(index: number, params: number, declared: readonly ValType[]): void {
     this.locals([...declared, I32]);
-    this.constant(index).constant(recordSize(this.#locals)).op("call", this.#added.enter).op("local.set", this.#record);
+    this.constant(index).constant(this.#size).op("call", this.#added.enter).op("local.set", this.#record);
     for (let k = 0; k < params; k++) this.#save(k);
     this.#clear(params);
     this.#epoch();
@@ -403,7 +432,7 @@ class BodyWriter extends Assembler {
     const slots = this.#locals.slice(first).filter(({ offset }) => offset >= 0);
     if (slots.length > MAX_STORES) {
       const { offset } = slots[0];
-      const bytes = recordSize(this.#locals) - offset;
+      const bytes = this.#size - offset;
       this.op("local.get", this.#record).constant(offset).op("i32.add").constant(0).constant(bytes);
       this.op("memory.fill", this.#added.memory);
       return;
@@ -507,14 +536,25 @@ function enterBody(added: Added): RawBytes {
     out.op("local.get", 2).op("local.get", 1).access("i32.store", RECORD.SIZE);
     out.op("local.get", 2).op("global.set", current);
     out.op("local.get", 2).op("local.get", 1).op("i32.add").op("global.set", top);
+    if (added.clockType !== undefined) {
+      storeTime(out, added, 2, RECORD.BEGUN);
+      out.op("local.get", 2).wide(0).access("i64.store", RECORD.RESUMED);
+    }
     out.op("local.get", 2);
   });
+}
+
+/** Stores the time in a field of the record whose address a local has. */
+function storeTime(out: Assembler, { clockType, table }: Added, record: number, field: number): void {
+  if (clockType === undefined) return;
+  out.op("local.get", record).constant(ELEMENT.CLOCK).op("call_indirect", clockType, table).access("i64.store", field);
 }
 
 /** `resume(record)`: the activation with this record runs again; later ones have ended. */
 function resumeBody(added: Added): RawBytes {
   const { current, top } = added;
   return codeOf(added, [], (out) => {
+    storeTime(out, added, 0, RECORD.RESUMED);
     out.op("local.get", 0).op("global.set", current);
     out.op("local.get", 0).op("local.get", 0).access("i32.load", RECORD.SIZE).op("i32.add").op("global.set", top);
   });
@@ -535,6 +575,6 @@ function stopBody(added: Added): RawBytes {
   return codeOf(added, [], (out) => {
     out.op("local.get", 0).op("local.get", 1).access("i32.store", RECORD.LOCATION);
     out.op("local.get", 0).op("call", resume);
-    out.op("local.get", 1).constant(0).op("call_indirect", stopType, table);
+    out.op("local.get", 1).constant(ELEMENT.STOP).op("call_indirect", stopType, table);
   });
 }

@@ -5,9 +5,10 @@
  * Invariant: at most one part is stopped. A step goes on in another part where control passes to that: into its
  * functions, or back to the one that called.
  */
+import { stackOf, type Times } from "./activation_clock.ts";
 import { type BreakpointRequest, Debugger, type Observer, type PlacedBreakpoint } from "./debugger.ts";
 import type { Program } from "./program.ts";
-import type { Session, Step } from "./session.ts";
+import type { Frame, Session, Step } from "./session.ts";
 import type { Place, Source } from "./sources.ts";
 
 /** A breakpoint in one or more parts. */
@@ -16,6 +17,12 @@ export interface PlacedInParts extends PlacedBreakpoint {
   readonly program: Program;
   /** Its locations in each program. */
   readonly byProgram: ReadonlyMap<Program, readonly number[]>;
+}
+
+/** A frame of the stack, and its part. */
+export interface PartFrame extends Times {
+  readonly part: Debugger;
+  readonly frame: Frame;
 }
 
 /** Receives the events of the parts. */
@@ -57,6 +64,13 @@ export class Parts {
   /** Takes over the sessions of the parts, in the order of the programs. */
   start(sessions: readonly Session[], atEntry: boolean): void {
     for (const [k, part] of this.all.entries()) part.attach(sessions[k], atEntry ? "entry" : undefined);
+  }
+
+  /** The stack of the stopped program across its parts, innermost frame first. */
+  frames(): PartFrame[] {
+    const own = framesOf(this.#current);
+    if (own.length === 0 || this.all.length === 1) return own;
+    return stackOf([...own, ...this.#others().flatMap(framesOf)], own[0]);
   }
 
   /** Replaces the breakpoints of a source. */
@@ -107,4 +121,8 @@ export class Parts {
   unwatch(): void {
     for (const part of this.all) if (part.watched.length > 0) part.unwatch();
   }
+}
+
+function framesOf(part: Debugger): PartFrame[] {
+  return part.session.frames().map((frame) => ({ part, frame, begun: frame.begun, resumed: frame.resumed }));
 }

@@ -11,7 +11,8 @@ import type { Context, ExternGlobal, ExternTable, Instance, Memory } from "@waft
 import { NewEngine, TrapError } from "@waft/engine";
 import { callCanSuspend } from "@waft/engine/internal/runtime/host_limits";
 import type { DebuggedTasks } from "@waft/component/internal/component";
-import { type DebuggedFunction, type LocalSlot, RECORD } from "./instrument.ts";
+import type { ActivationClock, Times } from "./activation_clock.ts";
+import { type DebuggedFunction, ELEMENT, type LocalSlot, RECORD } from "./instrument.ts";
 import type { Program } from "./program.ts";
 import { readNumber, type Value, writeNumber } from "./values.ts";
 
@@ -28,8 +29,8 @@ export interface Stop {
 /** The extent of a step. */
 export type Step = "into" | "over" | "out";
 
-/** An activation of a function; frames are listed from the innermost. */
-export interface Frame {
+/** An activation of a function; frames are listed from the innermost. Times are those of parts, elsewhere 0. */
+export interface Frame extends Times {
   readonly func: DebuggedFunction;
   readonly location: number;
   /** The address of its record, which identifies it while the program is stopped. */
@@ -58,6 +59,8 @@ interface Runs {
   readonly canRepeat: () => boolean;
   /** The tasks of a component with asynchronous functions. */
   readonly tasks?: DebuggedTasks | undefined;
+  /** The clock of the program, if the module is a part of one. */
+  readonly clock?: ActivationClock;
 }
 
 /** The records of a thread that another one has replaced. */
@@ -173,7 +176,12 @@ export class Session {
     const relay = NewEngine().compile(RELAY).instantiate({}, {
       "": { stop: (location: number) => this.#hit(location) },
     });
-    (exports[names.table] as ExternTable).set(0, (relay.exports as Record<string, unknown>).stop);
+    const table = exports[names.table] as ExternTable;
+    table.set(ELEMENT.STOP, (relay.exports as Record<string, unknown>).stop);
+    if (this.program.instrumented.isPart) {
+      if (this.#runs.clock === undefined) throw new Error("a part of a program needs its clock");
+      table.set(ELEMENT.CLOCK, this.#runs.clock.next);
+    }
     this.#arm();
   }
 
@@ -481,9 +489,10 @@ export class Session {
     });
   }
 
-  /** The frames of the program, innermost first. */
+  /** The frames of the module, innermost first. */
   frames(): Frame[] {
     const view = this.#view();
+    const { isPart } = this.program.instrumented;
     const frames: Frame[] = [];
     for (
       let record = this.#current.value as number;
@@ -496,6 +505,8 @@ export class Session {
         func,
         record,
         location: Math.max(func.firstLocation, view.getInt32(record + RECORD.LOCATION, true)),
+        begun: isPart ? view.getBigInt64(record + RECORD.BEGUN, true) : 0n,
+        resumed: isPart ? view.getBigInt64(record + RECORD.RESUMED, true) : 0n,
       });
     }
     return frames;

@@ -10,9 +10,9 @@ import type { Readable, Writable } from "node:stream";
 import { safe } from "../base/terminal.ts";
 import type { Launched, Outcome } from "./adapter.ts";
 import type { BreakpointRequest, Debugger } from "./debugger.ts";
-import { Parts, type PlacedInParts } from "./parts.ts";
+import { type PartFrame, Parts, type PlacedInParts } from "./parts.ts";
 import type { Program } from "./program.ts";
-import type { Frame, Step, StepBack, Stop } from "./session.ts";
+import type { Step, StepBack, Stop } from "./session.ts";
 import { candidatePaths, firstText, matchingSource } from "./source_paths.ts";
 import type { Place, Source } from "./sources.ts";
 import type { Variable } from "./variable.ts";
@@ -251,21 +251,28 @@ class Terminal {
     if (this.#outcome !== undefined || !this.#debugger.session.isStopped) throw new Error("The program has ended.");
   }
 
-  #frames(): Frame[] {
+  /** The stack across all parts. */
+  #frames(): PartFrame[] {
     this.#requireStopped();
-    return this.#debugger.session.frames();
+    return this.#parts.frames();
   }
 
-  #current(): Frame {
+  /** The chosen frame, and the part that it is in. */
+  #current(): PartFrame {
     const frame = this.#frames()[this.#frame];
     if (frame === undefined) throw new Error("There is no such frame.");
     return frame;
   }
 
-  #describe(frame: Frame, index: number): string {
-    const { program } = this.#debugger;
-    const { source, line, column } = this.#debugger.placeOf(frame);
-    return `#${index} ${safe(program.functionName(frame.func.index))} at ${safe(source.name)}:${line}:${column}`;
+  #describe({ part, frame }: PartFrame, index: number): string {
+    const { program } = part;
+    const { source, line, column } = part.placeOf(frame);
+    // A text that is made of a module has the module's name.
+    const isNamed = this.#parts.all.length === 1 || source.text !== undefined || source.name === program.name;
+    const module = isNamed ? "" : ` in ${safe(program.name)}`;
+    return `#${index} ${safe(program.functionName(frame.func.index))} at ${
+      safe(source.name)
+    }:${line}:${column}${module}`;
   }
 
   backtrace(): string {
@@ -315,8 +322,9 @@ class Terminal {
   watch(words: string): string {
     if (words === "") throw new Error("watch takes an expression.");
     if (this.#parts.watched.includes(words)) throw new Error(`${words} is watched already.`);
-    this.#debugger.watch(this.#current(), words);
-    return `Watching ${safe(words)}: ${safe(inlineText(this.#debugger.evaluate(this.#current(), words)))}`;
+    const { part, frame } = this.#current();
+    part.watch(frame, words);
+    return `Watching ${safe(words)}: ${safe(inlineText(part.evaluate(frame, words)))}`;
   }
 
   unwatch(): string {
@@ -343,7 +351,8 @@ class Terminal {
   }
 
   #sourceLine(around = 0): string {
-    const place = this.#debugger.placeOf(this.#current());
+    const { part, frame } = this.#current();
+    const place = part.placeOf(frame);
     const text = this.#textOf(place);
     if (text === undefined) return `  (the source ${safe(place.source.name)} is not on this machine)`;
     const from = Math.max(1, place.line - around);
@@ -362,7 +371,8 @@ class Terminal {
   }
 
   scope(name: string): string {
-    const scope = scopesOf(this.#debugger.session, this.#current()).find((each) => each.name === name);
+    const { part, frame } = this.#current();
+    const scope = scopesOf(part.session, frame).find((each) => each.name === name);
     const rows = scope?.variables() ?? [];
     return rows.length === 0 ? "  (none)" : rows.map((variable) => this.#line(variable)).join("\n");
   }
@@ -371,9 +381,15 @@ class Terminal {
     return `  ${safe(variable.name)}: ${safe(variable.type)} = ${safe(inlineText(variable))}`;
   }
 
+  /** The value of an expression in the chosen frame. */
+  #evaluate(expression: string): Variable {
+    const { part, frame } = this.#current();
+    return part.evaluate(frame, expression);
+  }
+
   print(expression: string): string {
     if (expression === "") throw new Error("print takes an expression.");
-    const found = this.#debugger.evaluate(this.#current(), expression);
+    const found = this.#evaluate(expression);
     const parts = found.parts?.() ?? [];
     const more = parts.length > MAX_PARTS ? `\n  … ${parts.length - MAX_PARTS} more` : "";
     return [safe(found.text), ...parts.slice(0, MAX_PARTS).map((part) => this.#line(part))].join("\n") + more;
@@ -382,7 +398,7 @@ class Terminal {
   set(words: string): string {
     const [, name, value] = /^(.*?)\s*=\s*(.*)$/.exec(words) ?? [];
     if (name === undefined || value === undefined) throw new Error("set takes NAME = VALUE.");
-    const variable = this.#debugger.evaluate(this.#current(), name);
+    const variable = this.#evaluate(name);
     if (variable.set === undefined) throw new Error(`${name} cannot be changed.`);
     variable.set(value);
     return "";
@@ -391,9 +407,9 @@ class Terminal {
   memory(words: string): string {
     const [, format, rest = words] = /^\/(\S+)\s*(.*)$/.exec(words) ?? [];
     const [where = "", length] = rest.split(/\s+/);
-    const found = this.#debugger.evaluate(this.#current(), where);
+    const found = this.#evaluate(where);
     const at = found.address ?? Number(found.value ?? NaN);
-    const bytes = this.#debugger.session.memories[0]?.bytes;
+    const bytes = this.#current().part.session.memories[0]?.bytes;
     if (bytes === undefined) throw new Error("The module has no memory.");
     if (!(at >= 0 && at < bytes.length)) throw new Error(`The memory has ${bytes.length} bytes.`);
     if (format !== undefined) return numberRows(bytes, at, format);
@@ -436,14 +452,20 @@ class Terminal {
       if (source === undefined) throw new Error(`No source is called ${file}.`);
       return { kind: "line", source, line: Number(line) };
     }
-    if (words.startsWith("*")) return { kind: "offset", part: this.#debugger, offset: Number(words.slice(1)) };
+    if (words.startsWith("*")) return { kind: "offset", part: this.#chosenPart(), offset: Number(words.slice(1)) };
     if (words === "") throw new Error("break takes FILE:LINE, a function, or *OFFSET.");
     return { kind: "function", name: words };
   }
 
-  /** The source of a part that a name means, those of the current part first. */
+  /** The part of the chosen frame; the main part before the program has started. */
+  #chosenPart(): Debugger {
+    const isStopped = this.#started && this.#outcome === undefined && this.#debugger.session.isStopped;
+    return (isStopped ? this.#frames()[this.#frame]?.part : undefined) ?? this.#debugger;
+  }
+
+  /** The source of a part that a name means, those of the part of the chosen frame first. */
   #sourceNamed(name: string): Source | undefined {
-    const programs = new Set([this.#debugger, ...this.#parts.all].map(({ program }) => program));
+    const programs = new Set([this.#chosenPart(), ...this.#parts.all].map(({ program }) => program));
     for (const { sources } of programs) {
       const found = matchingSource(name, [...sources.files, sources.disassembly]);
       if (found !== undefined) return found;

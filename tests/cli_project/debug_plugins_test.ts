@@ -68,6 +68,7 @@ Breakpoint 1 at github.com/acme/codec.wat:8
 > backtrace
 * #0 twice at github.com/acme/codec.wat:8:5
   #1 encode at github.com/acme/codec.wat:18:5
+  #2 run at g.wat:5:15
 > locals
   n: i32 = 20
 > globals

@@ -300,10 +300,11 @@ const TWO_MODULES = `(component
 
 Deno.test("steps lead from one core module of a component into another and back", () =>
   inFolder({ "two.wat": TWO_MODULES }, (folder) => {
-    const commands = ["tbreak run", "run", "next", "step", "locals", "globals", "backtrace", "finish", "next", "rc"];
+    const commands = ["tbreak run", "run", "next", "step", "locals", "globals", "backtrace", "up", "locals", "globals"];
+    const steps = ["print $n", "break *0", "delete 1", "finish", "next", "rc"];
     const more = ["tbreak half", "info breakpoints", "continue", "info breakpoints", "globals", "continue"];
     assert.equal(
-      session(folder, ["--invoke", "run(6)", "two.wat"], [...commands, ...more]).replaceAll("(waft) ", "> "),
+      session(folder, ["--invoke", "run(6)", "two.wat"], [...commands, ...steps, ...more]).replaceAll("(waft) ", "> "),
       `> tbreak run
 Breakpoint 1 at two.wat.wat:14
 > run
@@ -321,6 +322,20 @@ Breakpoint 1 at two.wat.wat:14
   calls: mut i32 = 0
 > backtrace
 * #0 half at two.wat#2.wat:8:5
+  #1 run at two.wat.wat:15:5
+> up
+#1 run at two.wat.wat:15:5
+>    15      call $half
+> locals
+  n: i32 = 6
+> globals
+  (none)
+> print $n
+6
+> break *0
+There is no code at *0.
+> delete 1
+There is no such breakpoint.
 > finish
 #0 run at two.wat.wat:16:5
 >    16      call $square
@@ -348,9 +363,104 @@ status 0`,
     );
     const trap = session(folder, ["--invoke", "crash", "two.wat"], ["run", "backtrace", "break two.wat.wat:11", "c"]);
     assert.match(trap, /^\(waft\) run\nTrap: unreachable\n#0 fail at two\.wat#2\.wat:17:5\n/);
+    assert.match(trap, /\n\* #0 fail at two\.wat#2\.wat:17:5\n {2}#1 crash at two\.wat\.wat:\d+:5\n\(waft\)/);
     assert.match(trap, /Breakpoint 1 at two\.wat\.wat:\d+\n/);
     assert.equal(trap.match(/Trap: /g)?.length, 1, "the core modules that call it do not stop, too");
     assert.match(trap, /two\.wat: trap: unreachable\nThe program ended with status 134\.\n/);
+  }));
+
+/** Two core modules that call each other through a table, into which exports do not lead, and by an exception. */
+const TABLE = `(component
+  (core module $lib
+    (type $f (func))
+    (table (export "table") 2 funcref)
+    (memory (export "memory") 1)
+    (data (i32.const 0) "lib")
+    (tag $e)
+    (elem (i32.const 0) $returns)
+    (func $returns)
+    (func $inner (param $depth i32))
+    (func $each (export "each") (param $index i32)
+      (call_indirect (type $f) (local.get $index))
+      (call $inner (i32.const 7)))
+    (func $fail (export "fail") (throw $e)))
+  (core instance $lib (instantiate $lib))
+  (core module $main
+    (type $f (func))
+    (import "lib" "table" (table 2 funcref))
+    (import "lib" "each" (func $each (param i32)))
+    (import "lib" "fail" (func $fail))
+    (memory 1)
+    (data (i32.const 0) "main")
+    (elem (i32.const 1) $visit)
+    (func $check (param $at i32))
+    (func $visit (call $check (i32.const 2)))
+    (func $run (export "run") (local $total i32)
+      (call_indirect (type $f) (i32.const 0))
+      (call $check (i32.const 1))
+      (call $each (i32.const 1))
+      (block $caught (try_table (catch_all $caught) (call $fail)))
+      (call $check (i32.const 3))))
+  (core instance $i (instantiate $main (with "lib" (instance $lib))))
+  (func (export "run") (canon lift (core func $i "run"))))`;
+
+Deno.test("a stack across core modules has the calls that have not returned, each with its own memory", () =>
+  inFolder({ "table.wat": TABLE }, (folder) => {
+    const stops = ["backtrace", "x/1c 0", "continue"];
+    const commands = ["break check", "break inner", "run", ...stops, "backtrace", "x/1c 0", "frame 2", "locals"];
+    const rest = ["x/1c 0", "frame 9", "continue", ...stops, ...stops];
+    const output = session(folder, ["--invoke", "run()", "table.wat"], [...commands, ...rest]);
+    const text = output.replaceAll("(waft) ", "> ").replaceAll(/(\.wat):\d+:\d+/g, "$1").replaceAll(/> {2}.*\n/g, "");
+    assert.equal(
+      text,
+      `> break check
+Breakpoint 1 at table.wat.wat:10
+> break inner
+Breakpoint 2 at table.wat#2.wat:14
+> run
+#0 check at table.wat.wat
+> backtrace
+* #0 check at table.wat.wat
+  #1 run at table.wat.wat
+> x/1c 0
+  00000000  109 'm'
+> continue
+#0 check at table.wat.wat
+> backtrace
+* #0 check at table.wat.wat
+  #1 visit at table.wat.wat
+  #2 each at table.wat#2.wat
+  #3 run at table.wat.wat
+> x/1c 0
+  00000000  109 'm'
+> frame 2
+#2 each at table.wat#2.wat
+> locals
+  index: i32 = 1
+> x/1c 0
+  00000000  108 'l'
+> frame 9
+There is no such frame.
+> continue
+#0 inner at table.wat#2.wat
+> backtrace
+* #0 inner at table.wat#2.wat
+  #1 each at table.wat#2.wat
+  #2 run at table.wat.wat
+> x/1c 0
+  00000000  108 'l'
+> continue
+#0 check at table.wat.wat
+> backtrace
+* #0 check at table.wat.wat
+  #1 run at table.wat.wat
+> x/1c 0
+  00000000  109 'm'
+> continue
+The program ended with status 0.
+(waft)
+status 0`,
+    );
   }));
 
 const FIXTURES = fileURLToPath(new URL("../component/fixtures", import.meta.url));

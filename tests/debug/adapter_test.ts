@@ -523,6 +523,8 @@ Deno.test("a source map outside of the module's folder is not read", async () =>
 /** A component of two core modules, the second of which calls the first. */
 const COMPONENT = `(component
   (core module $lib
+    (memory 1)
+    (data (i32.const 0) "lib")
     (func $half (export "half") (param $n i32) (result i32) (i32.div_u (local.get $n) (i32.const 2))))
   (core instance $lib (instantiate $lib))
   (core module $main
@@ -560,7 +562,25 @@ Deno.test("a component stops in all its core modules, each with its own text", a
       assert.notEqual(lib.sourceReference, main.sourceReference);
       assert.ok(lib.content.includes("i32.div_u") && !main.content.includes("i32.div_u"));
       assert.equal((await variables(client, "Locals")).get("n"), "6");
+      const { stackFrames } = (await client.stackTraceRequest({ threadId: MAIN })).body;
+      assert.deepEqual(stackFrames.map(({ name, moduleId }) => [name, moduleId]), [["half", `${path}#2`], [
+        "run",
+        path,
+      ]]);
+      const { modules } = (await client.modulesRequest({})).body;
+      assert.deepEqual(modules.map(({ name }) => name), [path, `${path}#2`]);
+      assert.deepEqual([...await variables(client, "Locals", 1)], [["n", "6"]]);
+      const memoryOf = async (memoryReference: string) =>
+        (await client.customRequest("readMemory", { memoryReference, count: 3 })).body?.data;
+      assert.deepEqual([await memoryOf("0x0"), await memoryOf("1/0x0")], [btoa("lib"), btoa("lib")]);
+      await assert.rejects(memoryOf("0/0x0"), /the module has no memory/);
       await client.setFunctionBreakpointsRequest({ breakpoints: [] });
+      const { instructionPointerReference: instructionReference = "" } = stackFrames[1];
+      const after = { breakpoints: [{ instructionReference, offset: 2 }] }; // behind the call
+      assert.equal((await client.customRequest("setInstructionBreakpoints", after)).body.breakpoints[0].verified, true);
+      const returned = await stopped(client, () => client.continueRequest({ threadId: MAIN }));
+      assert.match(returned, /^breakpoint run:/);
+      await client.customRequest("setInstructionBreakpoints", { breakpoints: [] });
       const line = main.content.split("\n").findIndex((text) => text.includes("i32.add")) + 1;
       const source = { sourceReference: main.sourceReference };
       const { breakpoints } = (await client.setBreakpointsRequest({ source, breakpoints: [{ line }] })).body;

@@ -4,7 +4,9 @@
  */
 import assert from "node:assert/strict";
 import process from "node:process";
-import { instrument } from "../../project/debug/instrument.ts";
+import type { ExternTable } from "@waft/engine";
+import { ActivationClock } from "../../project/debug/activation_clock.ts";
+import { ELEMENT, instrument } from "../../project/debug/instrument.ts";
 import { countModule } from "../../engine/instrument/count_module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
@@ -12,6 +14,7 @@ import { runScenario } from "../fuzz/scenario.ts";
 import { type Subject, waft } from "../fuzz/subject.ts";
 
 const [FROM, TO] = (process.env["DEBUG_SEEDS"] ?? "0-60").split("-").map(Number) as [number, number];
+const CLOCK = new ActivationClock();
 const FEATURES = COMPILED_FEATURES.filter((name) => name !== "threads");
 
 /** waft, running the instrumented form of each module. */
@@ -22,6 +25,7 @@ function debugged(plain: Subject, isPart = false): Subject {
     instantiate(bytes, imports) {
       const { bytes: instrumented, names } = instrument(bytes, isPart);
       const exports = plain.instantiate(new Uint8Array(instrumented), imports);
+      if (isPart) (exports[names.table] as ExternTable).set(ELEMENT.CLOCK, CLOCK.next);
       if (names.start !== undefined) (exports[names.start] as () => void)();
       return exports;
     },

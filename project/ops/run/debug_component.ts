@@ -10,7 +10,7 @@ import { ComponentWasi } from "@waft/component/wasi";
 import type { Context } from "@waft/engine";
 import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import type { Launched, Outcome } from "../../debug/adapter.ts";
-import { DebuggedPrograms, duringAll } from "../../debug/component_programs.ts";
+import { DebuggedPrograms, duringAll, orderedSessions } from "../../debug/component_programs.ts";
 import type { Session } from "../../debug/session.ts";
 import { UsageError } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
@@ -98,7 +98,7 @@ function instantiate(
 ): { readonly instance: ComponentInstance; readonly sessions: readonly Session[] } {
   const debugged = new DebuggedPrograms(file, bytes, engine, (url) => readSourceMap(file, url));
   const { instance, sessions } = debugged.instantiate(context, imports);
-  const ordered = debugged.programs.flatMap(({ program }) => sessions.filter((each) => each.program === program));
+  const ordered = orderedSessions(debugged.programs, sessions);
   if (ordered.length === 0) throw new Error("the component has no code of its own to debug");
   return { instance, sessions: ordered };
 }

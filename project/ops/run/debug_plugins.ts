@@ -5,6 +5,7 @@
  */
 import { type Context, type Instance, NewEngine, TrapError } from "@waft/engine";
 import { instrumentedOptions } from "@waft/engine/internal/counts/instrumented_form";
+import { ActivationClock } from "../../debug/activation_clock.ts";
 import type { Launched } from "../../debug/adapter.ts";
 import { Program } from "../../debug/program.ts";
 import { Session } from "../../debug/session.ts";
@@ -118,6 +119,7 @@ export async function startWithPlugins(
 class Debugging implements PluginDebugger {
   readonly leastPages = LEAST_PAGES;
   readonly #guest: Program;
+  readonly #clock = new ActivationClock();
   readonly #plugins = new Map<string, Program>();
   readonly #sessions: Session[] = [];
   readonly #reported = new WeakSet<object>();
@@ -147,7 +149,7 @@ class Debugging implements PluginDebugger {
 
   plugin(instance: Instance, id: string): ModuleInstance {
     const program = this.#plugins.get(id)!;
-    const session = sessionOf(program, instance);
+    const session = this.#sessionOf(program, instance);
     const { start } = program.instrumented.names;
     if (start !== undefined) instance.call({}, start);
     if (program.locations > 0) this.#sessions.push(session);
@@ -156,13 +158,13 @@ class Debugging implements PluginDebugger {
 
   async guest(instance: Instance): Promise<ModuleInstance> {
     this.#guestInstance = instance;
-    const session = this.#guestSession = sessionOf(this.#guest, instance);
+    const session = this.#guestSession = this.#sessionOf(this.#guest, instance);
     const { start } = this.#guest.instrumented.names;
     if (start !== undefined) await instance.callAsync({}, start);
     return new DebuggedInstance(instance, session, this.#reported);
   }
-}
 
-function sessionOf(program: Program, instance: Instance): Session {
-  return new Session(program, { instance, canRepeat: () => false }, undefined, false);
+  #sessionOf(program: Program, instance: Instance): Session {
+    return new Session(program, { instance, canRepeat: () => false, clock: this.#clock }, undefined, false);
+  }
 }
