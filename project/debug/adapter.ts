@@ -25,6 +25,8 @@ export interface Launched {
   readonly sessions: readonly Session[];
   /** The path of its file. */
   readonly path: string;
+  /** Sentences about parts that do not stop. */
+  readonly notes?: readonly string[];
   /** Runs it to its end; resolves to its result. */
   readonly run: () => Promise<unknown>;
   /** Ends it: the run rejects with an AbortError. */
@@ -223,6 +225,9 @@ class Adapter {
         (error) => this.#ended(outcome({ error })),
       );
     };
+    for (const note of launched.notes ?? []) {
+      this.#connection.event("output", { category: "console", output: `${note}\n` });
+    }
     if (!sessions[0].goesBack) this.#cannotGoBack();
     this.#prepared(args, { parts, path, start, end: terminate });
   }

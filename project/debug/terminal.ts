@@ -141,6 +141,7 @@ class Terminal {
 
   async run(): Promise<number> {
     this.#write(`${safe(this.#debugger.program.name)}: "run" starts it, "help" lists the commands.`);
+    for (const note of this.#launched.notes ?? []) this.#write(safe(note));
     this.#lines.setPrompt(PROMPT);
     this.#lines.once("close", () => this.#atEnd = true);
     this.#prompt();

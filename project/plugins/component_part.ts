@@ -7,6 +7,7 @@
  * interface is linked for a link of the table only, with the grants of that link.
  */
 import type { Context, Engine } from "@waft/engine";
+import type { CoreDebugger } from "@waft/component/internal/component";
 import type { FuncType } from "@waft/component/internal/model/types";
 import type { Callable, GraphInstance } from "./graph_instance.ts";
 import type { Link } from "./plugin_grants.ts";
@@ -62,12 +63,27 @@ export interface CompiledComponent {
   ): GraphInstance;
 }
 
+/** The debugging of a component. */
+interface ComponentDebugging {
+  readonly core: CoreDebugger;
+  /** The least limit of the memories of a core module in the form that is debugged, in pages. */
+  readonly leastPages: number;
+}
+
 /** The code for components. */
 export interface ComponentRuntime {
   /** Whether its components run elsewhere, so that every call of them waits. */
   readonly waits?: true;
-  /** Compiles a component whose memories have at most `maxMemoryPages` together. Throws WaftError. */
-  compile(engine: Engine, bytes: Uint8Array, maxMemoryPages: number): CompiledComponent;
+  /**
+   * Compiles a component whose memories have at most `maxMemoryPages` together, for a debugger if there is one and the
+   * component does not run elsewhere. Throws WaftError.
+   */
+  compile(
+    engine: Engine,
+    bytes: Uint8Array,
+    maxMemoryPages: number,
+    debugging?: ComponentDebugging,
+  ): CompiledComponent;
   /** A function of a component for a core module. */
   forCore(target: TypedFunction, caller: CoreCallerSource): Callable;
   /** A function of a component for another component. */

@@ -29,9 +29,13 @@ import type { Callable, GraphInstance } from "./graph_instance.ts";
 import { MAX_HEAP_BYTES, MAX_TABLE_ELEMENTS } from "./node.ts";
 
 /** Compiles a component whose memories have at most `maxMemoryPages` together. */
-export const compile: ComponentRuntime["compile"] = (engine: Engine, bytes, maxMemoryPages) => {
+export const compile: ComponentRuntime["compile"] = (engine: Engine, bytes, maxMemoryPages, debugging) => {
   const limits = storageLimits(bytes, maxMemoryPages);
-  return new Compiled(compileBinary(engine, bytes), limits);
+  if (debugging === undefined) return new Compiled(compileBinary(engine, bytes), limits);
+  const { core, leastPages } = debugging;
+  // Core modules share their limit with the records of activations.
+  const raised = { ...limits, maxMemoryPages: Math.max(limits.maxMemoryPages!, leastPages) };
+  return new Compiled(compileBinary(engine, bytes, { callsBeforeAdapter: 0, coreDebugger: core }), raised);
 };
 
 /** The limits of each core instance of a component whose memories have at most `maxMemoryPages` together. */

@@ -7,6 +7,7 @@
  * in the table, and an import value is made from that entry alone.
  */
 import { type Context, type Engine, type Instance, LinkError, type Module, TrapError, WaftError } from "@waft/engine";
+import type { CoreDebugger } from "@waft/component/internal/component";
 import { Memory } from "@waft/engine/internal/runtime/memory";
 import { I64 } from "@waft/engine/internal/wasm/types";
 import type { Diagnostic } from "../base/diagnostic.ts";
@@ -25,7 +26,7 @@ import { type Link, WHOLE_INTERFACE } from "./plugin_grants.ts";
 import { markGuestTrap } from "./error_attribution.ts";
 import { CallerSlot, slotFault } from "./caller_slot.ts";
 import { InstanceGraph, instantiateUnder } from "./graph.ts";
-import { type Callable, type CalledInstance, ModuleInstance } from "./graph_instance.ts";
+import { type Callable, type CalledInstance, type GraphInstance, ModuleInstance } from "./graph_instance.ts";
 import type { CompiledComponent, CoreCallerSource, ProvidedFunctions } from "./component_part.ts";
 import { type Child, type HostedPlugin, MAX_HEAP_BYTES, MAX_TABLE_ELEMENTS, type Party, PluginNode } from "./node.ts";
 import { LOG_LEVELS } from "./self.ts";
@@ -85,7 +86,7 @@ export interface HostOptions {
   readonly coreDebugger?: PluginDebugger;
 }
 
-/** A debugger, which has forms of its own of plugins that are modules. */
+/** A debugger, which has forms of its own of plugins. Those that run in other processes are not debugged. */
 export interface PluginDebugger {
   /** The form that is compiled in place of a plugin's module; it imports and exports all that the module does. */
   formOf(id: string, bytes: Uint8Array): Uint8Array;
@@ -93,6 +94,10 @@ export interface PluginDebugger {
   readonly leastPages: number;
   /** A plugin's instance as the graph calls it. Start functions are up to it. */
   plugin(instance: Instance, id: string): ModuleInstance;
+  /** The debugger of the core modules of a plugin that is a component. */
+  coreOf(id: string): CoreDebugger;
+  /** The instance of such a plugin as the graph calls it. */
+  component(instance: GraphInstance, id: string): GraphInstance;
   /** The guest's instance as the graph calls it; the guest's module is such a form, too. */
   guest(instance: Instance): Promise<ModuleInstance>;
 }
@@ -136,7 +141,7 @@ export class PluginHost {
     const waiting = waitingPlugins(project.plugins);
     const { coreDebugger } = options;
     const isDebugged = coreDebugger !== undefined;
-    const mayStop = ({ component }: LoadedPlugin) => isDebugged && component === undefined;
+    const mayStop = (plugin: LoadedPlugin) => isDebugged && isDebuggable(plugin);
     this.#compiled = project.plugins.map((plugin) =>
       compilePlugin(engine, { ...plugin, waits: mayStop(plugin) || waiting.has(plugin.id) }, coreDebugger)
     );
@@ -424,12 +429,12 @@ export class PluginHost {
         provided.set(module, unboundFunctions(plugin, module, target.reason));
       }
     }
-    graph.addPlugin(
-      node,
-      party,
-      () =>
-        instantiateUnder(control, component.limits, (context) => component.instantiate(node, context, provided, own)),
-    );
+    const coreDebugger = isDebuggable(plugin) ? this.#options.coreDebugger : undefined;
+    const instantiate = (context: Context) => {
+      const instance = component.instantiate(node, context, provided, own);
+      return coreDebugger?.component(instance, plugin.id) ?? instance;
+    };
+    graph.addPlugin(node, party, () => instantiateUnder(control, component.limits, instantiate));
   }
 
   /** The functions of an interface for a component; the provider is a component (#linkFault). */
@@ -557,6 +562,11 @@ function guestParty(graph: InstanceGraph, { module, digest }: Guest): Party {
   };
 }
 
+/** Whether a debugger can have a form of its own of a plugin: its code runs in this process. */
+export function isDebuggable({ component }: LoadedPlugin): boolean {
+  return component?.runtime.waits !== true;
+}
+
 /** Whether the plugin uses host functions that wait, or runs in another process. */
 function usesNetwork({ links, component }: LoadedPlugin): boolean {
   return component?.runtime.waits === true ||
@@ -603,7 +613,10 @@ function compilePlugin(engine: Engine, plugin: HostedPlugin, coreDebugger: Plugi
   try {
     const { component, bytes, maxMemoryPages } = plugin;
     if (component !== undefined) {
-      return { plugin, component: component.runtime.compile(engine, bytes, maxMemoryPages) };
+      const debugging = coreDebugger !== undefined && isDebuggable(plugin)
+        ? { core: coreDebugger.coreOf(plugin.id), leastPages: coreDebugger.leastPages }
+        : undefined;
+      return { plugin, component: component.runtime.compile(engine, bytes, maxMemoryPages, debugging) };
     }
     const parsed = engine.parse(plugin.bytes);
     const imported = parsed.imports.flatMap(({ desc }) => desc.kind === "memory" ? [desc.type] : []);

@@ -1,20 +1,22 @@
 /**
  * Starts a module with the plugins of its project for the debugger. In: the module's program and calls, and the
- * project. Out: the sessions of the guest and of the plugins that are modules, and the run. Invariant: start functions
- * and `init` functions have run before; plugins that are components do not stop.
+ * project. Out: the sessions of the guest and of the plugins, which are modules or components, and the run. Invariant:
+ * start functions and `init` functions have run before; plugins that run in processes of their own do not stop.
  */
 import { type Context, type Instance, NewEngine, TrapError } from "@waft/engine";
 import { instrumentedOptions } from "@waft/engine/internal/counts/instrumented_form";
+import type { CoreDebugger } from "@waft/component/internal/component";
 import { ActivationClock } from "../../debug/activation_clock.ts";
 import type { Launched } from "../../debug/adapter.ts";
+import { CorePrograms, orderedSessions, trappedSession } from "../../debug/component_programs.ts";
 import { Program } from "../../debug/program.ts";
 import { Session } from "../../debug/session.ts";
 import { hasStreams } from "../../definitions/wasi_groups.ts";
 import { digestBytes } from "../../base/integrity.ts";
 import { absolutePath } from "../../base/system_path.ts";
-import { ModuleInstance } from "../../plugins/graph_instance.ts";
+import { type Callable, type GraphInstance, ModuleInstance } from "../../plugins/graph_instance.ts";
 import type { LoadedProject } from "../../plugins/load.ts";
-import { type PluginDebugger, PluginHost, pluginOf } from "../../plugins/plugin_host.ts";
+import { isDebuggable, type PluginDebugger, PluginHost, pluginOf } from "../../plugins/plugin_host.ts";
 import { LOG_LEVELS } from "../../plugins/self.ts";
 import { compileInstrumented, instrumenting } from "../tools/instrumented_module.ts";
 import { type Print, silentStreams, withOutput } from "./captured_output.ts";
@@ -36,29 +38,55 @@ interface DebuggedGuest {
   readonly calls: readonly { readonly name: string; readonly args: readonly unknown[] }[];
 }
 
-/** An instance whose calls stop where they trap, before the graph closes the instances of a plugin that has failed. */
-class DebuggedInstance extends ModuleInstance {
-  readonly #session: Session;
-  readonly #reported: WeakSet<object>;
+/** Makes a call of an instance of the graph, which stops where it traps, before the graph closes its instances. */
+type Stopping = <T>(call: () => Promise<T>) => Promise<T>;
 
-  /** `reported` has the traps at which an instance of the graph has stopped. */
-  constructor(instance: Instance, session: Session, reported: WeakSet<object>) {
+/** An instance of a module whose calls stop where they trap. */
+class DebuggedInstance extends ModuleInstance {
+  readonly #stopping: Stopping;
+
+  constructor(instance: Instance, stopping: Stopping) {
     super(instance);
-    this.#session = session;
-    this.#reported = reported;
+    this.#stopping = stopping;
   }
 
-  override async callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
-    try {
-      return await super.callAsync(context, name, ...args);
-    } catch (error) {
-      const isNew = error instanceof TrapError && pluginOf(error) === undefined && !this.#reported.has(error);
-      if (isNew && this.#session.hasTrapped(error)) {
-        this.#reported.add(error);
-        await this.#session.stopAtTrap(error);
-      }
-      throw error;
-    }
+  override callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+    return this.#stopping(() => super.callAsync(context, name, ...args));
+  }
+}
+
+/** An instance of a component whose calls stop where they trap. */
+class DebuggedComponent implements GraphInstance {
+  readonly #instance: GraphInstance;
+  readonly #stopping: Stopping;
+
+  constructor(instance: GraphInstance, stopping: Stopping) {
+    this.#instance = instance;
+    this.#stopping = stopping;
+  }
+
+  has(name: string): boolean {
+    return this.#instance.has(name);
+  }
+
+  function(name: string): Callable {
+    return this.#instance.function(name);
+  }
+
+  type(name: string): ReturnType<NonNullable<GraphInstance["type"]>> {
+    return this.#instance.type!(name);
+  }
+
+  call(context: Context, name: string, ...args: unknown[]): unknown {
+    return this.#instance.call(context, name, ...args);
+  }
+
+  callAsync(context: Context, name: string, ...args: unknown[]): Promise<unknown> {
+    return this.#stopping(() => this.#instance.callAsync(context, name, ...args));
+  }
+
+  close(): void {
+    this.#instance.close();
   }
 }
 
@@ -96,6 +124,8 @@ export async function startWithPlugins(
   return {
     sessions,
     path: absolutePath(file),
+    notes: project.plugins.filter((plugin) => !isDebuggable(plugin))
+      .map(({ id }) => `${id} runs in a process of its own, in which it does not stop.`),
     run: async () => {
       for (const session of sessions) session.begin();
       try {
@@ -121,7 +151,9 @@ class Debugging implements PluginDebugger {
   readonly #guest: Program;
   readonly #clock = new ActivationClock();
   readonly #plugins = new Map<string, Program>();
+  readonly #components = new Map<string, { readonly core: CorePrograms; readonly sessions: readonly Session[] }>();
   readonly #sessions: Session[] = [];
+  /** The traps at which an instance of the graph has stopped. */
   readonly #reported = new WeakSet<object>();
   #guestSession: Session | undefined;
   #guestInstance: Instance | undefined;
@@ -153,7 +185,23 @@ class Debugging implements PluginDebugger {
     const { start } = program.instrumented.names;
     if (start !== undefined) instance.call({}, start);
     if (program.locations > 0) this.#sessions.push(session);
-    return new DebuggedInstance(instance, session, this.#reported);
+    return new DebuggedInstance(instance, this.#stopping([session]));
+  }
+
+  coreOf(id: string): CoreDebugger {
+    const core = new CorePrograms(id, this.#clock);
+    this.#components.set(id, { core, sessions: core.newSessions() });
+    return {
+      formOf: (bytes) => instrumenting(id, "debugged", () => core.formOf(bytes)),
+      instantiated: (bytes, instance, tasks) => core.instantiated(bytes, instance, tasks),
+    };
+  }
+
+  component(instance: GraphInstance, id: string): GraphInstance {
+    const { core, sessions } = this.#components.get(id)!;
+    const ordered = orderedSessions(core.named(), sessions);
+    this.#sessions.push(...ordered);
+    return new DebuggedComponent(instance, this.#stopping(ordered));
   }
 
   async guest(instance: Instance): Promise<ModuleInstance> {
@@ -161,10 +209,27 @@ class Debugging implements PluginDebugger {
     const session = this.#guestSession = this.#sessionOf(this.#guest, instance);
     const { start } = this.#guest.instrumented.names;
     if (start !== undefined) await instance.callAsync({}, start);
-    return new DebuggedInstance(instance, session, this.#reported);
+    return new DebuggedInstance(instance, this.#stopping([session]));
   }
 
   #sessionOf(program: Program, instance: Instance): Session {
     return new Session(program, { instance, canRepeat: () => false, clock: this.#clock }, undefined, false);
+  }
+
+  /** Calls of an instance, which is that of a module or has several core instances. */
+  #stopping(sessions: readonly Session[]): Stopping {
+    return async (call) => {
+      try {
+        return await call();
+      } catch (error) {
+        if (!(error instanceof TrapError) || pluginOf(error) !== undefined || this.#reported.has(error)) throw error;
+        const session = trappedSession(sessions, error);
+        if (session !== undefined) {
+          this.#reported.add(error);
+          await session.stopAtTrap(error);
+        }
+        throw error;
+      }
+    };
   }
 }
