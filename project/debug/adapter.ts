@@ -21,14 +21,16 @@ import { scopesOf } from "./variables.ts";
 
 /** A program that is ready to run. */
 export interface Launched {
-  /** The sessions of its parts: a module's, or those of the core instances of a component, the main one first. */
-  readonly sessions: readonly Session[];
+  /** The programs of its parts: a module's, or those of the core modules of a component, the main one first. */
+  readonly programs: readonly Program[];
+  /** Whether it can go back. */
+  readonly goesBack: boolean;
   /** The path of its file. */
   readonly path: string;
   /** Sentences about parts that do not stop. */
   readonly notes?: readonly string[];
-  /** Runs it to its end; resolves to its result. */
-  readonly run: () => Promise<unknown>;
+  /** Runs it to its end; resolves to its result. `attach` takes the session of each part before that runs. */
+  readonly run: (attach: (session: Session) => void) => Promise<unknown>;
   /** Ends it: the run rejects with an AbortError. */
   readonly terminate: () => void;
   /** The exit status and the lines to print at the end, or the error that the run ended with. */
@@ -177,7 +179,7 @@ class Adapter {
     writeMemory: (args) => this.#writeMemory(args),
     exceptionInfo: () => this.#exceptionInfo(),
     continue: () => {
-      this.#resume(({ session }) => session.continue());
+      this.#resume(() => this.#parts.continue());
       return { allThreadsContinued: true };
     },
     next: (args) => this.#step("over", args),
@@ -216,11 +218,10 @@ class Adapter {
     const { launch } = this.#prepares;
     if (launch === undefined) throw new Error("this program runs already: use attach");
     const launched = await launch(args, (category, output) => this.#connection.event("output", { category, output }));
-    const { sessions, path, run, terminate, outcome } = launched;
-    const parts = new Parts(sessions.map(({ program }) => program), this.#observer());
+    const { programs, goesBack, path, run, terminate, outcome } = launched;
+    const parts = new Parts(programs, this.#observer());
     const start = (stops: boolean) => {
-      parts.start(sessions, stops);
-      run().then(
+      run((session) => parts.attach(session, stops)).then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );
@@ -228,7 +229,7 @@ class Adapter {
     for (const note of launched.notes ?? []) {
       this.#connection.event("output", { category: "console", output: `${note}\n` });
     }
-    if (!sessions[0].goesBack) this.#cannotGoBack();
+    if (!goesBack) this.#cannotGoBack();
     this.#prepared(args, { parts, path, start, end: terminate });
   }
 

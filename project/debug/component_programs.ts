@@ -30,7 +30,7 @@ export class CorePrograms implements CoreDebugger {
   readonly #clock: ActivationClock;
   readonly #readMap: ((url: string) => string | undefined) | undefined;
   readonly #byBytes = new Map<Uint8Array, Program>();
-  #sessions: Session[] = [];
+  #began: (session: Session) => void = () => {};
 
   /** `name` is that of the component; `readMap` reads source maps. */
   constructor(name: string, clock: ActivationClock, readMap?: (url: string) => string | undefined) {
@@ -55,8 +55,8 @@ export class CorePrograms implements CoreDebugger {
       false,
     );
     const { start } = program.instrumented.names;
+    if (program.locations > 0) this.#began(session);
     if (start !== undefined) instance.call({}, start);
-    this.#sessions.push(session);
   }
 
   /** Names the core modules with functions once all are compiled; returns them, the one with most code first. */
@@ -67,15 +67,10 @@ export class CorePrograms implements CoreDebugger {
     return found.map((program) => ({ name: program.name, program }));
   }
 
-  /** Begins a list of the sessions of a new instance, and returns it. */
-  newSessions(): readonly Session[] {
-    return this.#sessions = [];
+  /** Calls `began` with the session of each later instance of a core module with functions, before that runs. */
+  observe(began: (session: Session) => void): void {
+    this.#began = began;
   }
-}
-
-/** The sessions of core modules with functions, those of the module with most code first. */
-export function orderedSessions(programs: readonly CoreProgram[], sessions: readonly Session[]): Session[] {
-  return programs.flatMap(({ program }) => sessions.filter((each) => each.program === program));
 }
 
 /** A component whose core modules are instrumented. */
@@ -94,9 +89,10 @@ export class DebuggedPrograms {
     source: Uint8Array | string,
     options: EngineOptions,
     readMap?: (url: string) => string | undefined,
+    clock: ActivationClock = new ActivationClock(),
   ) {
     const engine: Engine = NewEngine({ ...instrumentedOptions(options), interruptible: true });
-    const core = this.#core = new CorePrograms(name, new ActivationClock(), readMap);
+    const core = this.#core = new CorePrograms(name, clock, readMap);
     this.#component = instrumenting(
       "debugged",
       () => compileBinary(engine, binaryOf(source), { callsBeforeAdapter: 0, coreDebugger: core }),
@@ -104,12 +100,17 @@ export class DebuggedPrograms {
     this.programs = core.named();
   }
 
-  /** Makes an instance; returns it with the sessions of its core instances. */
+  /** Makes an instance; returns it with the sessions of its core instances, which `began` gets before they run. */
   instantiate(
     context: Context,
     imports: ComponentImports,
-  ): { instance: ComponentInstance; sessions: readonly Session[] } {
-    const sessions = this.#core.newSessions();
+    began: (session: Session) => void = () => {},
+  ): { readonly instance: ComponentInstance; readonly sessions: readonly Session[] } {
+    const sessions: Session[] = [];
+    this.#core.observe((session) => {
+      sessions.push(session);
+      began(session);
+    });
     return { instance: this.#component.instantiate(context, imports), sessions };
   }
 }

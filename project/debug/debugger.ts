@@ -28,6 +28,12 @@ export interface BreakpointRequest {
   readonly log?: string;
 }
 
+/** A wanted breakpoint and its locations. */
+interface LocatedRequest {
+  readonly request: BreakpointRequest;
+  readonly locations: readonly number[];
+}
+
 /** A breakpoint in a source, at a function or at an offset, and its locations; none if there is no such place. */
 export interface PlacedBreakpoint {
   readonly locations: readonly number[];
@@ -41,6 +47,8 @@ export class Debugger {
   readonly #observer: Observer;
   /** Breakpoints by owner: a source's, the functions', the offsets'. */
   readonly #breakpoints = new Map<unknown, readonly Breakpoint[]>();
+  /** The requests that they come from. */
+  readonly #requests = new Map<unknown, readonly LocatedRequest[]>();
   #session: Session | undefined;
   /** The checks of watched expressions. */
   readonly #watches = new Map<string, () => string | undefined>();
@@ -48,6 +56,11 @@ export class Debugger {
   constructor(program: Program, observer: Observer) {
     this.program = program;
     this.#observer = observer;
+  }
+
+  /** Whether the program has a session yet. */
+  get isAttached(): boolean {
+    return this.#session !== undefined;
   }
 
   /** The session. Throws an Error before {@linkcode attach}. */
@@ -96,15 +109,26 @@ export class Debugger {
     find: (request: Request) => readonly number[],
   ): PlacedBreakpoint[] {
     const placed = requests.map((request) => ({ request, locations: find(request) }));
-    this.#breakpoints.set(
-      owner,
-      placed.flatMap(({ request, locations }) => locations.map((at) => this.#breakpoint(at, request))),
-    );
+    this.#set(owner, placed);
     this.#apply();
     return placed.map(({ locations }) => ({
       locations,
       place: locations[0] === undefined ? undefined : this.program.sources.placeOf(locations[0]),
     }));
+  }
+
+  #set(owner: unknown, placed: readonly LocatedRequest[]): void {
+    this.#requests.set(owner, placed);
+    this.#breakpoints.set(
+      owner,
+      placed.flatMap(({ request, locations }) => locations.map((at) => this.#breakpoint(at, request))),
+    );
+  }
+
+  /** Sets the breakpoints of another debugger of the same program. */
+  adopt(other: Debugger): void {
+    for (const [owner, placed] of other.#requests) this.#set(owner, placed);
+    this.#apply();
   }
 
   #apply(): void {

@@ -190,7 +190,7 @@ class Instrumenter {
   /** The position of each location in the new body of its function. */
   readonly #positions: number[] = [];
   readonly #functions: DebuggedFunction[] = [];
-  /** The functions of the module whose exports are replaced. */
+  /** The functions of the module whose exports are replaced, its start function included. */
   readonly #entered: readonly number[];
   /** Their positions in that list. */
   readonly #entries: ReadonlyMap<number, number>;
@@ -203,8 +203,9 @@ class Instrumenter {
     this.#types = [...module.types];
     this.#recGroups = [...module.recGroups];
     for (const { desc } of module.imports) this.#imported[desc.kind]++;
-    const own = module.exports.filter(({ kind, index }) => kind === "func" && index >= this.#imported.func);
-    this.#entered = isPart ? [...new Set(own.map(({ index }) => index))] : [];
+    const exported = module.exports.filter(({ kind }) => kind === "func").map(({ index }) => index);
+    const entries = [...exported, ...(module.start === undefined ? [] : [module.start])];
+    this.#entered = isPart ? [...new Set(entries.filter((index) => index >= this.#imported.func))] : [];
     this.#entries = new Map(this.#entered.map((index, k) => [index, k]));
     let prefix = "waft.debug.";
     while (module.exports.some(({ name }) => name.startsWith(prefix))) prefix += "_";
@@ -335,13 +336,14 @@ class Instrumenter {
   #exports(names: Instrumented["names"], added: Added): Export[] {
     const { start } = this.#module;
     const entry = (name: string, kind: Export["kind"], index: number): Export => ({ name, kind, index, offset: 0 });
+    const begin = start === undefined || names.start === undefined ? [] : [entry(names.start, "func", start)];
     return [
       entry(names.memory, "memory", added.memory),
       entry(names.table, "table", added.table),
       entry(names.current, "global", added.current),
       entry(names.top, "global", added.top),
       entry(names.left, "global", added.left),
-      ...(start === undefined || names.start === undefined ? [] : [entry(names.start, "func", start)]),
+      ...begin.map((each) => this.#entering(each, added)),
       ...names.globals.map((name, index) => entry(name, "global", index)),
       ...names.memories.map((name, index) => entry(name, "memory", index)),
     ];

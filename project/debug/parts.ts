@@ -1,6 +1,7 @@
 /**
  * The debuggers of a program's parts: one part for a module, one for each core instance of a component. In: programs,
- * breakpoints and commands. Out: the debugger of the part in which the program has stopped, and events of all.
+ * their sessions as they begin, breakpoints and commands. Out: the debugger of the part in which the program has
+ * stopped, the stack across all parts, and events of all.
  *
  * Invariant: at most one part is stopped. A step goes on in another part where control passes to that: into its
  * functions, or back to the one that called.
@@ -33,23 +34,37 @@ interface PartsObserver extends Pick<Observer, "stopped"> {
 
 /** The parts of a program. */
 export class Parts {
-  readonly all: readonly Debugger[];
+  readonly #all: Debugger[];
+  readonly #observer: PartsObserver;
   #current: Debugger;
+  #hasStopped = false;
+  /** The step that is being taken, in which parts join that begin meanwhile. */
+  #step: readonly [step: Step, byInstruction: boolean] | undefined;
 
   /** `programs` are those of the parts, of which there is at least one, the main part first. */
   constructor(programs: readonly Program[], observer: PartsObserver) {
-    this.all = programs.map((program) => {
-      const part: Debugger = new Debugger(program, {
-        stopped: (stop) => {
-          this.#current = part;
-          for (const other of this.#others()) other.session.forget();
-          observer.stopped(stop);
-        },
-        logged: (text, place) => observer.logged(text, place, program),
-      });
-      return part;
+    this.#observer = observer;
+    this.#all = programs.map((program) => this.#partOf(program));
+    this.#current = this.#all[0];
+  }
+
+  /** The parts. A program with several instances has one more for each instance after the first one. */
+  get all(): readonly Debugger[] {
+    return this.#all;
+  }
+
+  #partOf(program: Program): Debugger {
+    const part: Debugger = new Debugger(program, {
+      stopped: (stop) => {
+        this.#current = part;
+        this.#hasStopped = true;
+        this.#step = undefined;
+        for (const other of this.#others()) other.session.forget();
+        this.#observer.stopped(stop);
+      },
+      logged: (text, place) => this.#observer.logged(text, place, program),
     });
-    this.#current = this.all[0];
+    return part;
   }
 
   /** The part in which the program has stopped last; the main part before that. */
@@ -57,13 +72,24 @@ export class Parts {
     return this.#current;
   }
 
+  /** The other parts that have begun. */
   #others(): Debugger[] {
-    return this.all.filter((part) => part !== this.#current);
+    return this.#all.filter((part) => part !== this.#current && part.isAttached);
   }
 
-  /** Takes over the sessions of the parts, in the order of the programs. */
-  start(sessions: readonly Session[], atEntry: boolean): void {
-    for (const [k, part] of this.all.entries()) part.attach(sessions[k], atEntry ? "entry" : undefined);
+  /**
+   * Takes over the session of a part, which has not run yet; with `atEntry`, the program stops at its first
+   * instruction.
+   */
+  attach(session: Session, atEntry: boolean): void {
+    const same = this.#all.filter(({ program }) => program === session.program);
+    let part = same.find(({ isAttached }) => !isAttached);
+    if (part === undefined) {
+      this.#all.push(part = this.#partOf(session.program));
+      if (same.length > 0) part.adopt(same[0]);
+    }
+    part.attach(session, atEntry && !this.#hasStopped ? "entry" : undefined);
+    if (this.#step !== undefined) session.join(...this.#step);
   }
 
   /** The stack of the stopped program across its parts, innermost frame first. */
@@ -103,11 +129,17 @@ export class Parts {
 
   /** Stops the running program at its next instruction. */
   pause(): void {
-    for (const { session } of this.all) session.pause();
+    for (const part of this.#all) if (part.isAttached) part.session.pause();
+  }
+
+  /** Resumes the stopped program. */
+  continue(): void {
+    this.#current.session.continue();
   }
 
   /** Resumes the stopped program by a step. */
   step(step: Step, byInstruction: boolean): void {
+    this.#step = [step, byInstruction];
     for (const { session } of this.#others()) session.join(step, byInstruction);
     this.#current.step(step, byInstruction);
   }

@@ -377,11 +377,6 @@ export class Session {
     this.#go();
   }
 
-  /** True if the program can go back, unless the calls of the host are too large to be repeated. */
-  get goesBack(): boolean {
-    return this.#runs.again !== undefined;
-  }
-
   /** The epoch that the program is in. */
   get #epoch(): bigint {
     return this.#awaited - (this.#left.value as bigint);

@@ -125,7 +125,7 @@ class Terminal {
   constructor(launched: Launched, input: Readable, output: Writable) {
     this.#launched = launched;
     this.#output = output;
-    this.#parts = new Parts(launched.sessions.map(({ program }) => program), {
+    this.#parts = new Parts(launched.programs, {
       stopped: (stop) => this.#stopped(stop),
       logged: (text) => this.#write(safe(text)),
     });
@@ -214,10 +214,9 @@ class Terminal {
   start(): Promise<string> {
     if (this.#started) throw new Error("The program has started already.");
     this.#started = true;
-    const { sessions, run, outcome } = this.#launched;
-    this.#parts.start(sessions, false);
+    const { run, outcome } = this.#launched;
     return this.#resumed(() => {
-      run().then(
+      run((session) => this.#parts.attach(session, false)).then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );
@@ -233,7 +232,7 @@ class Terminal {
 
   continue(): Promise<string> {
     this.#requireStopped();
-    return this.#resumed(() => this.#debugger.session.continue());
+    return this.#resumed(() => this.#parts.continue());
   }
 
   step(step: Step, byInstruction: boolean): string | Promise<string> {

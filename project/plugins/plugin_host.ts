@@ -96,8 +96,8 @@ export interface PluginDebugger {
   plugin(instance: Instance, id: string): ModuleInstance;
   /** The debugger of the core modules of a plugin that is a component. */
   coreOf(id: string): CoreDebugger;
-  /** The instance of such a plugin as the graph calls it. */
-  component(instance: GraphInstance, id: string): GraphInstance;
+  /** The instance of such a plugin as the graph calls it; `instantiate` makes it. */
+  component(id: string, instantiate: () => GraphInstance): GraphInstance;
   /** The guest's instance as the graph calls it; the guest's module is such a form, too. */
   guest(instance: Instance): Promise<ModuleInstance>;
 }
@@ -431,8 +431,8 @@ export class PluginHost {
     }
     const coreDebugger = isDebuggable(plugin) ? this.#options.coreDebugger : undefined;
     const instantiate = (context: Context) => {
-      const instance = component.instantiate(node, context, provided, own);
-      return coreDebugger?.component(instance, plugin.id) ?? instance;
+      const make = () => component.instantiate(node, context, provided, own);
+      return coreDebugger?.component(plugin.id, make) ?? make();
     };
     graph.addPlugin(node, party, () => instantiateUnder(control, component.limits, instantiate));
   }

@@ -153,6 +153,76 @@ status 0`,
   },
 );
 
+/** A plugin whose `init` needs a number that its start function has left, and fails if `bad` is set. */
+const STARTING = `(module
+  (global $ready (mut i32) (i32.const 0))
+  (global $bad (export "bad") (mut i32) (i32.const 0))
+  (func $begin (global.set $ready (i32.const 3)))
+  (start $begin)
+  (func $check (param $ready i32) (if (global.get $bad) (then unreachable)))
+  (func $init (export "waft:self@1#init") (call $check (global.get $ready)))
+  (func (export "${CONTRACT}#encode") (param i32 i32) (result i32) (local.get 1))
+  (func (export "${CONTRACT}#decode") (param i32 i32) (result i32) (local.get 1)))`;
+const STARTED = `(module
+  (import "${CONTRACT}" "encode" (func $encode (param i32 i32) (result i32)))
+  (global $length (mut i32) (i32.const 0))
+  (func $prepare (global.set $length (call $encode (i32.const 0) (i32.const 7))))
+  (start $prepare)
+  (func $run (export "run") (result i32) (global.get $length)))`;
+
+projectTest(
+  "init functions of plugins and the start function of the guest stop",
+  [codecDefinition("2.0.0"), assemble(STARTING)],
+  async ({ project, add, session }) => {
+    project.write("g.wat", STARTED);
+    await add(CODEC);
+    const commands = ["break check", "run", "bt", "globals", "finish", "step", "bt", "continue"];
+    assert.equal(
+      await session(["--invoke", "run", "g.wat"], commands),
+      `g.wat: "run" starts it, "help" lists the commands.
+> break check
+Breakpoint 1 at github.com/acme/codec.wat:17
+> run
+#0 check at github.com/acme/codec.wat:17:5
+>    17      global.get $bad
+> bt
+* #0 check at github.com/acme/codec.wat:17:5
+  #1 init at github.com/acme/codec.wat:24:5
+> globals
+  ready: mut i32 = 3
+  bad: mut i32 = 0
+> finish
+#0 init at github.com/acme/codec.wat:25:3
+>    25    )
+> step
+#0 prepare at g.wat:4:53
+>     4    (func $prepare (global.set $length (call $encode (i32.const 0) (i32.const 7))))
+> bt
+* #0 prepare at g.wat:4:53
+> continue
+7
+The program ended with status 0.
+>
+status 0`,
+    );
+    const trap = await session(["--invoke", "run", "g.wat"], [
+      "break init",
+      "run",
+      "set bad = 1",
+      "continue",
+      "bt",
+      "c",
+    ]);
+    assert.match(
+      trap,
+      /> continue\nTrap: unreachable\n#0 check at .*\n.*\n> bt\n\* #0 check at .*\n {2}#1 init at .*\n>/,
+    );
+    assert.match(trap, /> c\ng\.wat: trap: unreachable in plugin github\.com\/acme\/codec\n[^]*\nstatus 134$/);
+    const left = await session(["--invoke", "run", "g.wat"], ["break init", "run", "quit"]);
+    assert.match(left, /\n> quit\nstatus 0$/);
+  },
+);
+
 const ADDER = "github.com/acme/adder";
 const ADDER_CONTRACT = "github.com/acme/contracts/adder";
 const INTERFACE = "t:p/x@1.0.0";

@@ -10,7 +10,8 @@ import { ComponentWasi } from "@waft/component/wasi";
 import type { Context } from "@waft/engine";
 import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import type { Launched, Outcome } from "../../debug/adapter.ts";
-import { DebuggedPrograms, duringAll, orderedSessions } from "../../debug/component_programs.ts";
+import { DebuggedPrograms, duringAll } from "../../debug/component_programs.ts";
+import type { Program } from "../../debug/program.ts";
 import type { Session } from "../../debug/session.ts";
 import { UsageError } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
@@ -41,18 +42,21 @@ export async function prepareComponent(
   const output = outputTo(print);
   const { imports, release } = await hostFor(file, bytes, args, options, output.receivers);
   try {
-    const { instance, sessions } = inFile(file, () => instantiate(file, bytes, options, imports));
+    const { instance, programs, sessions } = inFile(file, () => instantiate(file, bytes, options, imports));
     const call = await plannedCall(file, instance, options.invoke);
     const abort = new AbortController();
     const calls = debuggedCalls(instance, sessions, abort.signal);
     return {
-      sessions,
+      programs,
+      goesBack: false,
       path: absolutePath(file),
-      run: () =>
-        call(calls, options.context).finally(() => {
+      run: (attach) => {
+        for (const session of sessions) attach(session);
+        return call(calls, options.context).finally(() => {
           output.end();
           release();
-        }),
+        });
+      },
       terminate: () => {
         abort.abort();
         for (const session of sessions) session.listen(undefined);
@@ -89,18 +93,23 @@ async function hostFor(
   };
 }
 
-/** Makes an instance, and the sessions of its core instances: those of the module with most code come first. */
+/** Makes an instance, and the sessions of its core instances; the core module with most code comes first. */
 function instantiate(
   file: string,
   bytes: Uint8Array,
   { engine, context }: DebugOptions,
   imports: ComponentImports,
-): { readonly instance: ComponentInstance; readonly sessions: readonly Session[] } {
+): {
+  readonly instance: ComponentInstance;
+  readonly programs: readonly Program[];
+  readonly sessions: readonly Session[];
+} {
   const debugged = new DebuggedPrograms(file, bytes, engine, (url) => readSourceMap(file, url));
   const { instance, sessions } = debugged.instantiate(context, imports);
-  const ordered = orderedSessions(debugged.programs, sessions);
-  if (ordered.length === 0) throw new Error("the component has no code of its own to debug");
-  return { instance, sessions: ordered };
+  const used = new Set(sessions.map(({ program }) => program));
+  const programs = debugged.programs.map(({ program }) => program).filter((program) => used.has(program));
+  if (programs.length === 0) throw new Error("the component has no code of its own to debug");
+  return { instance, programs, sessions };
 }
 
 /** The calls of an instance, in which its core instances may stop. */

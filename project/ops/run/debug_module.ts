@@ -64,9 +64,9 @@ export async function prepareModule(
   const outcome: Launched["outcome"] = (end) =>
     "error" in end ? failed(file, end.error) : succeeded(end.result, printed);
   if (project !== undefined) {
-    const { startWithPlugins } = await import("./debug_plugins.ts");
+    const { prepareWithPlugins } = await import("./debug_plugins.ts");
     const guest = { file, content, args: programArguments(file, args), program, stubs, calls };
-    return { ...await startWithPlugins(guest, project, options, print), outcome };
+    return { ...prepareWithPlugins(guest, project, options, print), outcome };
   }
   // Another run of the program must be the same to the bit.
   const repeatable = { ...options.engine, interruptible: true, deterministic: true };
@@ -86,9 +86,13 @@ export async function prepareModule(
   const runs = { instance: run(), again: run, canRepeat: () => log.isWhole };
   const session = new Session(program, runs, undefined, false);
   return {
-    sessions: [session],
+    programs: [program],
+    goesBack: true,
     path: absolutePath(file),
-    run: () => session.run(calls, options.context),
+    run: (attach) => {
+      attach(session);
+      return session.run(calls, options.context);
+    },
     terminate: () => session.terminate(),
     outcome,
   };
