@@ -170,7 +170,7 @@ export class PluginHost {
    * @internal
    */
   startComponent(guest: ComponentGuest): InstanceGraph {
-    this.#checkComponent(guest.world);
+    this.checkComponent(guest.world);
     return this.#start(guest, (graph) => this.#addComponentGuest(graph, guest));
   }
 
@@ -180,7 +180,7 @@ export class PluginHost {
    * @internal
    */
   async startComponentAsync(guest: ComponentGuest): Promise<InstanceGraph> {
-    this.#checkComponent(guest.world);
+    this.checkComponent(guest.world);
     return await this.#startAsync(guest, (graph) => this.#addComponentGuest(graph, guest));
   }
 
@@ -268,8 +268,12 @@ export class PluginHost {
     if (found.length > 0) throw new ProjectError(found);
   }
 
-  /** Refuses a component with an interface that a plugin provides with other functions. */
-  #checkComponent(world: InspectedWorld): void {
+  /**
+   * Refuses a component with an interface that a plugin provides with other functions.
+   *
+   * @internal
+   */
+  checkComponent(world: InspectedWorld): void {
     const found: Diagnostic[] = [];
     const offers = this.#interfaces();
     for (const { name } of world.imports) {

@@ -363,3 +363,89 @@ status 0`,
     assert.match(remote, /> next\n42\nThe program ended with status 0\.\n/);
   },
 );
+
+/** The same plugin for guests that are components, which import its interface. */
+const OFFERED: Definition = {
+  ...ADDER_DEFINITION,
+  provides: ADDER_DEFINITION.provides.map((each) => ({ ...each, namespaces: [INTERFACE] })),
+  authorities: [{
+    name: "import.define",
+    mode: "required",
+    reason: "Serves components.",
+    scope: { namespaces: [INTERFACE] },
+  }],
+};
+const APPLICATION = `(component
+  (import "${INTERFACE}" (instance $x
+    (export "add" (func (param "a" u32) (param "b" u32) (result u32)))
+    (export "fail" (func (param "a" u32) (result u32)))))
+  (core func $add (canon lower (func $x "add")))
+  (core func $fail (canon lower (func $x "fail")))
+  (core module $m
+    (import "x" "add" (func $add (param i32 i32) (result i32)))
+    (import "x" "fail" (func $fail (param i32) (result i32)))
+    (func $sum (export "sum") (param $n i32) (result i32) (call $add (local.get $n) (i32.const 2)))
+    (func $crash (export "crash") (param $n i32) (result i32) (call $fail (local.get $n))))
+  (core instance $i (instantiate $m
+    (with "x" (instance (export "add" (func $add)) (export "fail" (func $fail))))))
+  (func (export "sum") (param "n" u32) (result u32) (canon lift (core func $i "sum")))
+  (func (export "crash") (param "n" u32) (result u32) (canon lift (core func $i "crash"))))`;
+
+projectTest(
+  "a guest that is a component stops with plugins that are components",
+  [OFFERED, binaryOf(COMPONENT)],
+  async ({ project, add, session }) => {
+    project.write("app.wat", APPLICATION);
+    await add(ADDER, "--allow", "import.define");
+    const commands = ["break plus", "run", "bt", "up", "up", "print $n", "finish", "finish", "continue"];
+    assert.equal(
+      await session(["--invoke", "sum(40)", "app.wat"], commands),
+      `app.wat: "run" starts it, "help" lists the commands.
+> break plus
+Breakpoint 1 at github.com/acme/adder#2.wat:13
+> run
+#0 plus at github.com/acme/adder#2.wat:13:5
+>    13      local.get $a
+> bt
+* #0 plus at github.com/acme/adder#2.wat:13:5
+  #1 add at github.com/acme/adder.wat:13:5
+  #2 sum at app.wat.wat:11:5
+> up
+#1 add at github.com/acme/adder.wat:13:5
+>    13      call $plus
+> up
+#2 sum at app.wat.wat:11:5
+>    11      call $add
+> print $n
+40
+> finish
+#0 add at github.com/acme/adder.wat:14:3
+>    14    )
+> finish
+#0 sum at app.wat.wat:12:3
+>    12    )
+> continue
+42
+The program ended with status 0.
+>
+status 0`,
+    );
+    const steps = ["break sum", "run", "stepi", "stepi", "stepi", "continue"];
+    const into = await session(["--invoke", "sum(40)", "app.wat"], steps);
+    assert.match(into, /> stepi\n#0 add at github\.com\/acme\/adder\.wat:11:5\n[^]*> continue\n42\n/);
+    const trap = await session(["--invoke", "crash(0)", "app.wat"], ["run", "bt", "continue"]);
+    assert.match(
+      trap,
+      /> run\nTrap: integer divide by zero\n#0 fail at .*\n.*\n> bt\n.*\n {2}#1 crash at app\.wat\.wat:15:5\n/,
+    );
+    assert.equal(trap.match(/Trap: /g)?.length, 1, "the guest does not stop, too");
+    assert.match(trap, /\napp\.wat: trap: integer divide by zero in plugin github\.com\/acme\/adder\n/);
+    const none = await session(["--invoke", "none(0)", "app.wat"], ["run"]);
+    assert.match(none, /^waft: --invoke: app\.wat does not export none; it exports:\n {4}sum: [^]*\nstatus 2$/);
+    const bare = await session(["--bare", "--invoke", "sum(1)", "app.wat"], ["run"]);
+    assert.match(
+      bare,
+      /^waft: app\.wat: the component's imports are missing:\n {4}t:p\/x@1\.0\.0#add: [^]*\nstatus 1$/,
+    );
+  },
+);

@@ -3,12 +3,14 @@
  * that takes its output. Out: the sessions of its core instances, its run, and a reader of its end.
  *
  * The guest has no standard input, since the debugger's fronts read that of the process. Invariant: the component does
- * the same as under `waft run` without grants of the network and without plugins.
+ * the same as under `waft run` without grants of the network.
  */
 import type { ComponentInstance } from "@waft/component/internal/component";
+import { decodeComponent } from "@waft/component/internal/binary/decode";
 import { ComponentWasi } from "@waft/component/wasi";
 import type { Context } from "@waft/engine";
-import type { ComponentImports } from "@waft/component/internal/link/host_names";
+import { type ComponentImports, lookUpName } from "@waft/component/internal/link/host_names";
+import { exportedFunction, exportedNames, interfaceOf } from "@waft/component/internal/runner/interface";
 import type { Launched, Outcome } from "../../debug/adapter.ts";
 import { DebuggedPrograms, duringAll } from "../../debug/component_programs.ts";
 import type { Program } from "../../debug/program.ts";
@@ -17,6 +19,7 @@ import { UsageError } from "../../base/failure.ts";
 import { protectedPaths } from "../../base/protected_paths.ts";
 import { absolutePath } from "../../base/system_path.ts";
 import { hasStreams, narrowedInputs, narrowedInterfaces } from "../../definitions/wasi_groups.ts";
+import type { LoadedProject } from "../../plugins/load.ts";
 import { readSourceMap } from "../tools/source_files.ts";
 import type { Print } from "./captured_output.ts";
 import { type DebugOptions, failed } from "./debug_module.ts";
@@ -40,33 +43,81 @@ export async function prepareComponent(
 ): Promise<Launched> {
   if (options.unknownImports !== undefined) throw new UsageError("--unknown-imports is for modules");
   const output = outputTo(print);
-  const { imports, release } = await hostFor(file, bytes, args, options, output.receivers);
+  const { inputs, imports, release } = await hostFor(file, bytes, args, options, output.receivers);
   try {
-    const { instance, programs, sessions } = inFile(file, () => instantiate(file, bytes, options, imports));
-    const call = await plannedCall(file, instance, options.invoke);
-    const abort = new AbortController();
-    const calls = debuggedCalls(instance, sessions, abort.signal);
+    const project = await neededPlugins(file, bytes, imports, options);
+    const launched = project === undefined
+      ? await prepareAlone(file, bytes, imports, options)
+      : await prepareInProject({ file, bytes, imports, args: inputs.args }, project, options, print);
     return {
-      programs,
-      goesBack: false,
-      path: absolutePath(file),
-      run: (attach) => {
-        for (const session of sessions) attach(session);
-        return call(calls, options.context).finally(() => {
+      ...launched,
+      run: (attach) =>
+        launched.run(attach).finally(() => {
           output.end();
           release();
-        });
-      },
-      terminate: () => {
-        abort.abort();
-        for (const session of sessions) session.listen(undefined);
-      },
+        }),
       outcome: (end) => "error" in end ? failed(file, end.error) : ended(end.result as End),
     };
   } catch (error) {
     release();
     throw error;
   }
+}
+
+/** The project, if the component has imports that the host does not serve. */
+async function neededPlugins(
+  file: string,
+  bytes: Uint8Array,
+  imports: ComponentImports,
+  { plugins }: DebugOptions,
+): Promise<LoadedProject | undefined> {
+  const { definitions } = inFile(file, () => decodeComponent(bytes));
+  const names = definitions.flatMap((definition) => definition.kind === "import" ? [definition.name] : []);
+  const isServed = (name: string) => lookUpName(imports, name) !== undefined;
+  return names.every(isServed) ? undefined : await plugins?.();
+}
+
+/** Prepares a component with the plugins of its project. */
+async function prepareInProject(
+  guest: {
+    readonly file: string;
+    readonly bytes: Uint8Array;
+    readonly imports: ComponentImports;
+    readonly args: readonly string[];
+  },
+  project: LoadedProject,
+  options: DebugOptions,
+  print: Print,
+): Promise<Omit<Launched, "outcome">> {
+  const { prepareComponentWithPlugins } = await import("./debug_component_plugins.ts");
+  const call = await plannedCall(guest.file, guest.bytes, options.invoke);
+  return prepareComponentWithPlugins({ ...guest, call }, project, options, print);
+}
+
+/** Prepares a component without plugins: an instance of it, whose start functions have run. */
+async function prepareAlone(
+  file: string,
+  bytes: Uint8Array,
+  imports: ComponentImports,
+  options: DebugOptions,
+): Promise<Omit<Launched, "outcome">> {
+  const { instance, programs, sessions } = inFile(file, () => instantiate(file, bytes, options, imports));
+  const call = await plannedCall(file, bytes, options.invoke);
+  const abort = new AbortController();
+  const calls = debuggedCalls(instance, sessions, abort.signal);
+  return {
+    programs,
+    goesBack: false,
+    path: absolutePath(file),
+    run: (attach) => {
+      for (const session of sessions) attach(session);
+      return call(calls, options.context);
+    },
+    terminate: () => {
+      abort.abort();
+      for (const session of sessions) session.listen(undefined);
+    },
+  };
 }
 
 /** The functions of the host, and the release of what they hold. */
@@ -76,7 +127,13 @@ async function hostFor(
   args: readonly string[],
   options: DebugOptions,
   receivers: Receivers,
-): Promise<{ readonly imports: ComponentImports; readonly release: () => void }> {
+): Promise<
+  {
+    readonly inputs: { readonly args: readonly string[] };
+    readonly imports: ComponentImports;
+    readonly release: () => void;
+  }
+> {
   const { wasiGroups } = options;
   const inputs = narrowedInputs({ ...options, args: programArguments(file, args) }, wasiGroups);
   const streams = hasStreams(wasiGroups) ? { stdin: "", ...receivers } : { stdio: "none" } as const;
@@ -85,6 +142,7 @@ async function hostFor(
   const drafts = await openDrafts(undefined, wasi);
   const allowed = narrowedInterfaces(wasi.imports, wasiGroups);
   return {
+    inputs,
     imports: { ...allowed, ...await httpImports(wasi, bytes), ...drafts.imports },
     release: () => {
       drafts.close();
@@ -132,15 +190,17 @@ function ended({ lines, isError }: End): Outcome {
 /** The call of a run: of the function that `text` names in WAVE notation, or of that of a command. */
 async function plannedCall(
   file: string,
-  instance: ComponentInstance,
+  bytes: Uint8Array,
   text: string | undefined,
 ): Promise<(calls: Calls, context: Context) => Promise<End>> {
+  const exported = inFile(file, () => interfaceOf(bytes));
   if (text === undefined) {
-    const run = inFile(file, () => runFunction(instance));
+    const run = inFile(file, () => runFunction({ has: (name) => exportedFunction(exported, name) !== undefined }));
     return async (calls, context) => ({ lines: [], isError: !await runCommand(calls, run, context, true) });
   }
   const { invoke, planInvocation } = await import("./invoke_component.ts");
-  const plan = planInvocation(file, instance, text);
+  const types = exportedNames(exported).map((name) => [name, exportedFunction(exported, name)!] as const);
+  const plan = planInvocation(file, new Map(types), text);
   return (calls, context) => invoke(calls, context, plan, true);
 }
 

@@ -1,12 +1,12 @@
 /**
- * `waft run --invoke 'greet("you")'`: calls a function of a component. In: an instance and a call in WAVE notation.
+ * `waft run --invoke 'greet("you")'`: calls a function of a component. In: its functions and a call in WAVE notation.
  * Out: the result as WAVE, on one line. Throws UsageError that marks the place in the call, before anything runs.
  */
 import type { Context } from "@waft/engine";
 import { MalformedError } from "@waft/engine/internal/errors";
 import { ComponentError } from "@waft/component/internal/abi/traps";
 import { signature, typeName } from "@waft/component/internal/abi/type_name";
-import { type ComponentInstance, functionTypes } from "@waft/component/internal/component";
+import type { ComponentInstance } from "@waft/component/internal/component";
 import type { FuncType } from "@waft/component/internal/model/types";
 import { isPrintable, printWave } from "@waft/component/internal/wave/print";
 import { readWaveCall, type WaveCall } from "@waft/component/internal/wave/read";
@@ -29,9 +29,8 @@ export interface InvocationResult {
   readonly isError: boolean;
 }
 
-/** Reads the call `text` of one of the functions of `instance`. */
-export function planInvocation(file: string, instance: ComponentInstance, text: string): PlannedInvocation {
-  const types = functionTypes(instance);
+/** Reads the call `text` of one of the functions of a component, whose types `types` has by whole names. */
+export function planInvocation(file: string, types: ReadonlyMap<string, FuncType>, text: string): PlannedInvocation {
   const call = atPlace(text, () => readCall(text));
   const name = findFunction(file, types, call.name);
   const type = types.get(name)!;

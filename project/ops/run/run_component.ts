@@ -5,7 +5,7 @@
  */
 import { Buffer } from "node:buffer";
 import { ComponentError } from "@waft/component/internal/abi/traps";
-import { compileBinary, type ComponentInstance } from "@waft/component/internal/component";
+import { compileBinary, type ComponentInstance, functionTypes } from "@waft/component/internal/component";
 import { ComponentWasi, type ComponentWasiOptions } from "@waft/component/wasi";
 import type { ComponentImports } from "@waft/component/internal/link/host_names";
 import { type Context, type Engine, NewEngine } from "@waft/engine";
@@ -155,7 +155,7 @@ async function invokeFunction(
 ): Promise<string[]> {
   // Loaded only for --invoke, since the start of a program pays for every module.
   const { invoke, planInvocation } = await import("./invoke_component.ts");
-  const plan = planInvocation(file, instance, text);
+  const plan = planInvocation(file, functionTypes(instance), text);
   const { lines, isError } = await inFile(file, () => invoke(calls, context, plan, mayWait));
   if (!isError) return lines;
   writeText(1, `${lines.join("\n")}\n`);
