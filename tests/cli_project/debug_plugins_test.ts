@@ -11,6 +11,7 @@ import { assemble } from "../../project/definitions/engine_inspector.ts";
 import { FakeRegistry } from "../project/fake_registry.ts";
 import { CODEC, codecDefinition, definition } from "../project/sample_plugins.ts";
 import { TempProject } from "../project/temp_project.ts";
+import { Editor } from "../support/editor.ts";
 import { hostArguments } from "../support/host_arguments.ts";
 import { HANG_MS } from "../support/hang.ts";
 import { waft } from "./waft.ts";
@@ -52,6 +53,7 @@ function projectTest(
           add: async (...args) =>
             assert.equal((await waft(["add", ...args], project.root, project.home, env)).code, 0, args.join(" ")),
           session: (args, lines) => session(project, env, args, lines),
+          edit: (args, use) => edit(project, env, args, use),
         });
       } finally {
         await fake.close();
@@ -67,6 +69,58 @@ interface TestContext {
   readonly add: (...args: string[]) => Promise<void>;
   /** The output of a session whose commands are `lines`. */
   readonly session: (args: readonly string[], lines: readonly string[]) => Promise<string>;
+  /** Runs `use` with an editor whose adapter has the arguments `args`. */
+  readonly edit: (args: readonly string[], use: (editor: Editor) => Promise<void>) => Promise<void>;
+}
+
+/** The stack of a program that has stopped for `reason`: the functions with their modules. */
+async function stackAt(editor: Editor, reason: string): Promise<{ frames: readonly StackFrame[]; text: string }> {
+  assert.equal((await editor.event("stopped")).body?.["reason"], reason);
+  const frames = (await editor.request("stackTrace", { threadId: 1 }))["stackFrames"] as StackFrame[];
+  return { frames, text: frames.map(({ name, moduleId }) => `${name} (${moduleId})`).join(" ") };
+}
+
+/** A frame in the protocol. */
+interface StackFrame {
+  readonly id: number;
+  readonly name: string;
+  readonly moduleId: string;
+  readonly source: { readonly name: string; readonly sourceReference: number };
+}
+
+/** The locals of a frame. */
+async function localsOf(editor: Editor, { id }: StackFrame): Promise<string> {
+  const { scopes } = await editor.request("scopes", { frameId: id });
+  const locals = (scopes as { name: string; variablesReference: number }[]).find(({ name }) => name === "Locals")!;
+  const { variables } = await editor.request("variables", { variablesReference: locals.variablesReference });
+  return (variables as { name: string; value: string }[]).map(({ name, value }) => `${name}=${value}`).join(" ");
+}
+
+function started(project: TempProject, env: Record<string, string>, args: readonly string[]) {
+  return spawn(process.execPath, [...hostArguments(CLI), "debug", ...args], {
+    cwd: project.root,
+    env: { ...process.env, ...env, WAFT_HOME: join(project.home, "waft"), NO_COLOR: "1", WAFT_NO_REPORT: "1" },
+  });
+}
+
+async function edit(
+  project: TempProject,
+  env: Record<string, string>,
+  args: readonly string[],
+  use: (editor: Editor) => Promise<void>,
+): Promise<void> {
+  const child = started(project, env, ["--dap", ...args]);
+  const timer = setTimeout(() => child.kill("SIGKILL"), HANG_MS);
+  const closed = new Promise((resolve) => child.on("close", resolve));
+  try {
+    const ended = closed.then(() => assert.fail("the adapter has ended"));
+    await Promise.race([use(new Editor(child.stdout, child.stdin)), ended]);
+    child.stdin.end();
+    await closed;
+  } finally {
+    child.kill("SIGKILL");
+    clearTimeout(timer);
+  }
 }
 
 async function session(
@@ -75,10 +129,7 @@ async function session(
   args: readonly string[],
   lines: readonly string[],
 ): Promise<string> {
-  const child = spawn(process.execPath, [...hostArguments(CLI), "debug", ...args], {
-    cwd: project.root,
-    env: { ...process.env, ...env, WAFT_HOME: join(project.home, "waft"), NO_COLOR: "1", WAFT_NO_REPORT: "1" },
-  });
+  const child = started(project, env, args);
   let output = "";
   child.stdout.setEncoding("utf8").on("data", (text: string) => output += text);
   child.stderr.setEncoding("utf8").on("data", (text: string) => output += text);
@@ -447,5 +498,39 @@ status 0`,
       bare,
       /^waft: app\.wat: the component's imports are missing:\n {4}t:p\/x@1\.0\.0#add: [^]*\nstatus 1$/,
     );
+  },
+);
+
+projectTest(
+  "an editor sets breakpoints in the core modules of a plugin, and steps from them to the guest",
+  [ADDER_DEFINITION, binaryOf(COMPONENT)],
+  async ({ project, add, edit }) => {
+    project.write("g.wat", CALLER);
+    await add(ADDER);
+    await edit(["--invoke", "run", "g.wat", "40"], async (editor) => {
+      await editor.request("initialize");
+      await editor.request("launch", { program: "g.wat" });
+      await editor.event("initialized");
+      const { breakpoints } = await editor.request("setFunctionBreakpoints", { breakpoints: [{ name: "plus" }] });
+      assert.equal((breakpoints as { verified: boolean }[])[0].verified, true);
+      await editor.request("configurationDone");
+      const { frames, text } = await stackAt(editor, "breakpoint");
+      assert.equal(text, `plus (${ADDER}#2) add (${ADDER}) run (g.wat)`);
+      const locals = [];
+      for (const frame of frames) locals.push(await localsOf(editor, frame));
+      assert.deepEqual(locals, ["a=2 b=40", "x=40 y=2", "n=40"]);
+      const { name, sourceReference } = frames[1].source;
+      assert.equal(name, "adder.wat");
+      const { content } = await editor.request("source", { sourceReference });
+      const line = String(content).split("\n").findIndex((each) => each.includes("call $plus")) + 2;
+      await editor.request("setBreakpoints", { source: { sourceReference }, breakpoints: [{ line }] });
+      await editor.request("continue", { threadId: 1 });
+      assert.equal((await stackAt(editor, "breakpoint")).text, `add (${ADDER}) run (g.wat)`);
+      await editor.request("stepOut", { threadId: 1 });
+      assert.equal((await stackAt(editor, "step")).text, "run (g.wat)");
+      await editor.request("continue", { threadId: 1 });
+      assert.equal((await editor.event("output")).body?.["output"], "42\n");
+      assert.equal((await editor.event("exited")).body?.["exitCode"], 0);
+    });
   },
 );
