@@ -463,7 +463,65 @@ status 0`,
     );
   }));
 
+/** A core module with debugging information, which another one calls, and a second instance of that one. */
+function twice(module: Uint8Array): string {
+  const bytes = [...module].map((byte) => `\\${byte.toString(16).padStart(2, "0")}`).join("");
+  return `(component
+    (core module $shapes binary "${bytes}")
+    (core instance $shapes (instantiate $shapes))
+    (core module $caller
+      (import "shapes" "run" (func $call (param i32) (result i32)))
+      (global $calls (mut i32) (i32.const 0))
+      (func $through (export "run") (param $n i32) (result i32)
+        (global.set $calls (i32.add (global.get $calls) (local.get $n)))
+        (call $call (local.get $n))))
+    (core instance $inner (instantiate $caller (with "shapes" (instance $shapes))))
+    (core instance $outer (instantiate $caller (with "shapes" (instance $inner))))
+    (func (export "run") (param "n" u32) (result u32) (canon lift (core func $outer "run"))))`;
+}
+
+const PROGRAMS = fileURLToPath(new URL("../debug/programs", import.meta.url));
 const FIXTURES = fileURLToPath(new URL("../component/fixtures", import.meta.url));
+
+Deno.test("frames with source files have the names of their core modules, and instances of one module are apart", () =>
+  inFolder({ "twice.wat": twice(readFileSync(join(PROGRAMS, "shapes5.wasm"))) }, (folder) => {
+    const commands = ["break run", "break through", "run", "globals", "c", "bt", "globals", "up", "globals", "c", "bt"];
+    const output = session(folder, ["--invoke", "run(4)", "twice.wat"], commands);
+    assert.equal(
+      output.replaceAll("(waft) ", "> "),
+      `> break run
+Breakpoint 1 at /src/shapes.c:35
+> break through
+Breakpoint 2 at twice.wat#2.wat:7
+> run
+#0 through at twice.wat#2.wat:7:5
+>     7      global.get $calls
+> globals
+  calls: mut i32 = 0
+> c
+#0 through at twice.wat#2.wat:7:5
+>     7      global.get $calls
+> bt
+* #0 through at twice.wat#2.wat:7:5
+  #1 through at twice.wat#2.wat:12:5
+> globals
+  calls: mut i32 = 0
+> up
+#1 through at twice.wat#2.wat:12:5
+>    12      call $call
+> globals
+  calls: mut i32 = 4
+> c
+#0 run at /src/shapes.c:35:16 in twice.wat
+  (the source /src/shapes.c is not on this machine)
+> bt
+* #0 run at /src/shapes.c:35:16 in twice.wat
+  #1 through at twice.wat#2.wat:12:5
+  #2 through at twice.wat#2.wat:12:5
+(waft)
+status 0`,
+    );
+  }));
 
 Deno.test("commands of WASI 0.2 and 0.3 stop, and their output is shown", () =>
   inFolder({}, (folder) => {
