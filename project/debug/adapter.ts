@@ -81,11 +81,12 @@ const CAPABILITIES = [
 
 /** A program that runs already. */
 export interface Attached {
-  readonly program: Program;
-  /** The session of the last call; undefined before the first one of a component. */
-  readonly session: Session | undefined;
-  /** Calls `take` with the sessions of later instances, when their calls begin. */
-  readonly follow?: (take: (session: Session) => void) => void;
+  /** The programs of its parts, the main one first. */
+  readonly programs: readonly Program[];
+  /** The sessions of the last call; none before the first one of a component. */
+  readonly sessions: () => readonly Session[];
+  /** Calls `take` with the sessions of another instance, when a call of it begins. */
+  readonly follow: (take: (sessions: readonly Session[]) => void) => void;
   /** The path of the module's file, or its name. */
   readonly path: string;
   /** Called once the editor has set its breakpoints. */
@@ -221,7 +222,7 @@ class Adapter {
     const { programs, goesBack, path, run, terminate, outcome } = launched;
     const parts = new Parts(programs, this.#observer());
     const start = (stops: boolean) => {
-      run((session) => parts.attach(session, stops)).then(
+      run((session) => parts.attach(session, stops ? "entry" : undefined)).then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );
@@ -237,25 +238,24 @@ class Adapter {
     if (this.#target !== undefined) throw new Error("a program is debugged already");
     const { attach } = this.#prepares;
     if (attach === undefined) throw new Error("there is no program to attach to: use launch");
-    const { program, session, follow, path, configured, detached } = attach(args);
-    const parts = new Parts([program], this.#observer());
-    const debugging = parts.current;
+    const { programs, sessions, follow, path, configured, detached } = attach(args);
+    const parts = new Parts(programs, this.#observer());
     let isDetached = false;
-    let current = session;
     const end = () => {
       if (isDetached) return;
       isDetached = true;
-      current?.listen(undefined);
+      parts.detach();
       detached();
       this.#connection.event("terminated");
     };
     const start = (stops: boolean) => {
-      if (session !== undefined) debugging.attach(session, stops ? "pause" : undefined);
-      let isFirst = session === undefined;
-      follow?.((next) => {
-        current?.listen(undefined); // the instance may be called again without an editor
-        current = next;
-        debugging.attach(next, isFirst && stops ? "pause" : undefined);
+      const atNext = stops ? "pause" : undefined;
+      const running = sessions();
+      for (const session of running) parts.attach(session, atNext);
+      let isFirst = running.length === 0;
+      follow((next) => {
+        parts.detach(); // the instance may be called again without an editor
+        for (const session of next) parts.attach(session, isFirst ? atNext : undefined);
         isFirst = false;
       });
       configured();
@@ -331,7 +331,10 @@ class Adapter {
     this.#variables = [];
     this.#frames = [];
     this.#stop = undefined;
-    setTimeout(() => go(this.#debugger), 0);
+    setTimeout(() => {
+      // The editor may have left meanwhile, and the program has gone on.
+      if (this.#debugger.isAttached) go(this.#debugger);
+    }, 0);
   }
 
   #step(step: "into" | "over" | "out", { granularity }: Arguments): void {

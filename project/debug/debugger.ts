@@ -81,6 +81,12 @@ export class Debugger {
     if (atNext !== undefined) session.pause(atNext);
   }
 
+  /** Leaves the session: the program goes on, and does not stop any more. */
+  detach(): void {
+    this.#session?.listen(undefined);
+    this.#session = undefined;
+  }
+
   /** Replaces the breakpoints of a source: lines with their conditions. */
   breakInSource(source: Source, lines: readonly (BreakpointRequest & { readonly line: number })[]): PlacedBreakpoint[] {
     return this.#replace(source, lines, ({ line }) => this.program.sources.locationsOf(source, line)?.locations ?? []);

@@ -56,8 +56,8 @@ export interface DebuggedInstance {
 /** An instance of a component whose core modules are instrumented. */
 export interface DebuggedComponent {
   /**
-   * Its name, by which an editor attaches to the core module with most code; the others have `#2`, `#3` and so on after
-   * it.
+   * Its name, by which an editor attaches to all core modules. The one with most code has this name; the others have
+   * `#2`, `#3` and so on after it, by which an editor attaches to one alone.
    */
   readonly name: string;
   /** The instance. Its `callAsync` stops as `call` does; calls in other ways do not stop. */
@@ -83,15 +83,22 @@ interface Signal {
   readonly set: () => void;
 }
 
-/** A debugged instance as the server knows it. */
+/** A debugged instance of a module, or a core module of a component, as the server knows it. */
 interface Entry {
   readonly program: Program;
-  /** The session of the call in progress, or of the last one. */
-  session: Session | undefined;
+  /** The sessions of the call in progress, or of the last one; a core module can have several instances. */
+  sessions: readonly Session[];
   readonly configured: Signal;
   isAttached: boolean;
-  /** Lets the editor follow another session. */
-  follow: ((session: Session) => void) | undefined;
+  /** For the core module with most code: the others of the component. */
+  parts: readonly Entry[];
+}
+
+/** An editor that is attached. */
+interface Watcher {
+  readonly entries: readonly Entry[];
+  /** Lets it follow the sessions of another instance. */
+  readonly take: (sessions: readonly Session[]) => void;
 }
 
 /**
@@ -115,6 +122,7 @@ export class DebugServer {
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   readonly #entries = new Map<string, Entry>();
+  readonly #watchers = new Set<Watcher>();
   /** Calls that wait for an editor: they keep the process alive. */
   #waiting = 0;
 
@@ -170,7 +178,7 @@ export class DebugServer {
     const instance = module.instantiate({}, imports);
     const session = new Session(program, { instance, canRepeat: () => false }, undefined, false);
     const entry = this.#addEntry(name, program);
-    entry.session = session;
+    entry.sessions = [session];
     const call = async (context: Context, called: string, ...args: readonly unknown[]): Promise<unknown> => {
       if (waits) await this.#untilConfigured(entry);
       return await session.call(called, args, context);
@@ -193,14 +201,15 @@ export class DebugServer {
     const { DebuggedPrograms, duringAll } = await import("./component_programs.ts");
     const debugged = new DebuggedPrograms(name, source, engine, sourceMap);
     const entries = debugged.programs.map((each) => this.#addEntry(each.name, each.program));
-    const byProgram = new Map(entries.map((entry) => [entry.program, entry]));
+    if (entries.length > 1) entries[0].parts = entries.slice(1);
+    let current: readonly Session[] = [];
     let calls: Promise<unknown> = Promise.resolve();
     const instantiate = (context: Context = {}, imports: ComponentImports = {}): DebuggedComponent => {
       const { instance, sessions } = debugged.instantiate(context, imports);
       const callAsync = instance.callAsync.bind(instance);
       const run = async (context: Context, called: string, args: readonly unknown[]): Promise<unknown> => {
         if (waits && entries[0] !== undefined) await this.#untilConfigured(entries[0]);
-        for (const session of sessions) follow(byProgram.get(session.program), session);
+        if (current !== sessions) this.#follow(entries, current = sessions);
         return await duringAll(sessions, () => callAsync(context, called, ...args));
       };
       const call = (context: Context, called: string, ...args: readonly unknown[]): Promise<unknown> => {
@@ -228,9 +237,17 @@ export class DebugServer {
   }
 
   #addEntry(name: string, program: Program): Entry {
-    const entry = { program, session: undefined, configured: newSignal(), isAttached: false, follow: undefined };
+    const entry: Entry = { program, sessions: [], configured: newSignal(), isAttached: false, parts: [] };
     this.#entries.set(name, entry);
     return entry;
+  }
+
+  /** Makes sessions those of the entries of a component, whose editors follow them. */
+  #follow(entries: readonly Entry[], sessions: readonly Session[]): void {
+    for (const entry of entries) entry.sessions = sessions.filter(({ program }) => program === entry.program);
+    for (const { entries: watched, take } of this.#watchers) {
+      if (watched.some((entry) => entries.includes(entry))) take(watched.flatMap((entry) => entry.sessions));
+    }
   }
 
   /** Detaches the editor and closes the port. The instances can be called further on. */
@@ -276,26 +293,21 @@ export class DebugServer {
       throw new Error(`no debugged instance ${name === undefined ? "" : `${name} `}was found: ${known}`);
     }
     if (entry.isAttached) throw new Error(`another editor is attached to ${name}`);
-    entry.isAttached = true;
+    const entries = [entry, ...entry.parts.filter(({ isAttached }) => !isAttached)];
+    for (const each of entries) each.isAttached = true;
+    let watcher: Watcher | undefined;
     return {
-      program: entry.program,
-      session: entry.session,
-      follow: (take) => entry.follow = take,
+      programs: entries.map(({ program }) => program),
+      sessions: () => entries.flatMap(({ sessions }) => sessions),
+      follow: (take) => this.#watchers.add(watcher = { entries, take }),
       path: name,
       configured: entry.configured.set,
       detached: () => {
-        entry.isAttached = false;
-        entry.follow = undefined;
+        for (const each of entries) each.isAttached = false;
+        if (watcher !== undefined) this.#watchers.delete(watcher);
       },
     };
   }
-}
-
-/** Makes a session that of its entry, which an editor may follow. */
-function follow(entry: Entry | undefined, session: Session): void {
-  if (entry === undefined || entry.session === session) return;
-  entry.session = session;
-  entry.follow?.(session);
 }
 
 function newSignal(): Signal {

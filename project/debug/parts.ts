@@ -9,7 +9,7 @@
 import { stackOf, type Times } from "./activation_clock.ts";
 import { type BreakpointRequest, Debugger, type Observer, type PlacedBreakpoint } from "./debugger.ts";
 import type { Program } from "./program.ts";
-import type { Frame, Session, Step } from "./session.ts";
+import type { Frame, Session, Step, StopReason } from "./session.ts";
 import type { Place, Source } from "./sources.ts";
 
 /** A breakpoint in one or more parts. */
@@ -78,18 +78,24 @@ export class Parts {
   }
 
   /**
-   * Takes over the session of a part, which has not run yet; with `atEntry`, the program stops at its first
-   * instruction.
+   * Takes over the session of a part; with `atNext`, the program stops at its next instruction for this reason, unless
+   * it has stopped before.
    */
-  attach(session: Session, atEntry: boolean): void {
+  attach(session: Session, atNext?: StopReason): void {
     const same = this.#all.filter(({ program }) => program === session.program);
     let part = same.find(({ isAttached }) => !isAttached);
     if (part === undefined) {
       this.#all.push(part = this.#partOf(session.program));
       if (same.length > 0) part.adopt(same[0]);
     }
-    part.attach(session, atEntry && !this.#hasStopped ? "entry" : undefined);
+    part.attach(session, this.#hasStopped ? undefined : atNext);
     if (this.#step !== undefined) session.join(...this.#step);
+  }
+
+  /** Leaves the program, which goes on and does not stop any more. */
+  detach(): void {
+    this.#step = undefined;
+    for (const part of this.#all) part.detach();
   }
 
   /** The stack of the stopped program across its parts, innermost frame first. */

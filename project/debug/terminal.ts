@@ -216,7 +216,7 @@ class Terminal {
     this.#started = true;
     const { run, outcome } = this.#launched;
     return this.#resumed(() => {
-      run((session) => this.#parts.attach(session, false)).then(
+      run((session) => this.#parts.attach(session)).then(
         (result) => this.#ended(outcome({ result })),
         (error) => this.#ended(outcome({ error })),
       );

@@ -106,6 +106,37 @@ Deno.test("functions that JavaScript calls while it passes values do not stop, t
     await Promise.all([client.stop(), half.stop()]);
   }));
 
+Deno.test("an editor that attaches to a component sees all its core modules, of later instances, too", () =>
+  withServer(async (server) => {
+    const component = await server.compileComponent(COMPONENT, { name: "shop.wasm" });
+    const first = component.instantiate({}, imports);
+    const client = await attach(server.port, "shop.wasm", ["half", "square"]);
+    /** The stack at the next stop after `resume`. */
+    const stack = async (resume: () => Promise<unknown>): Promise<string> => {
+      const stops = client.waitForEvent("stopped");
+      await resume();
+      await stops;
+      return await names(client);
+    };
+    for (const [instance, n] of [[first, 4], [component.instantiate({}, imports), 6], [first, 8]] as const) {
+      let result: Promise<unknown> | undefined;
+      const atSquare = await stack(() => Promise.resolve(void (result = instance.call({}, "run", n))));
+      assert.equal(atSquare, "square run");
+      assert.equal(await stack(() => client.continueRequest({ threadId: MAIN })), "half run");
+      assert.deepEqual(await locals(client), [`n=${2 * n}`]);
+      assert.equal(await stack(() => client.stepOutRequest({ threadId: MAIN })), "run");
+      await client.continueRequest({ threadId: MAIN });
+      assert.equal(await result, n * n + n);
+    }
+    const { modules } = (await client.modulesRequest({})).body;
+    assert.deepEqual(modules.map(({ name }) => name), ["shop.wasm", "shop.wasm#2"]);
+    await assert.rejects(attach(server.port, "shop.wasm#2", []), /another editor is attached to shop\.wasm#2/);
+    await client.stop();
+    assert.equal(await first.call({}, "run", 4), 20, "its breakpoints are gone with it");
+    const again = await attach(server.port, "shop.wasm#2", ["half"]);
+    await again.stop();
+  }));
+
 Deno.test("an editor follows the instance whose call is in progress", () =>
   withServer(async (server) => {
     const component = await server.compileComponent(COMPONENT, { waits: true });
