@@ -9,7 +9,7 @@
  *
  * A part is a module that runs with others that are debugged: a core module of a component, a guest with plugins. It
  * exports functions of its own in place of the module's, by which other modules and the host enter it. Its table also
- * has the clock of the program, and its records the times at which activations began and went on, which order the
+ * has the functions of the program's clock (activation_clock.ts), and its records have times, which order the
  * activations of all parts.
  *
  * A location is an instruction, or the end of a function. An epoch begins at the start of a function, at each turn of a
@@ -40,14 +40,12 @@ import {
 import { Assembler } from "@waft/engine/internal/instrument/assembler";
 import { requireBodySize } from "@waft/engine/internal/instrument/body_limit";
 
-/**
- * The record of an activation: offsets of its fields and of its first local. In parts, locals come after the times of
- * 8 bytes at which the activation began, and at which it went on last after a call, a stop or a catch; 0: never.
- */
-export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16, BEGUN: 16, RESUMED: 24 } as const;
-const LOCALS_OF_PARTS = 32;
-/** The elements of the added table: the function that stops, and in parts the clock. */
-export const ELEMENT = { STOP: 0, CLOCK: 1 } as const;
+/** The record of an activation: offsets of its fields, of 4 bytes each, and of its first local. */
+export const RECORD = { FUNC: 0, CALLER: 4, LOCATION: 8, SIZE: 12, LOCALS: 16 } as const;
+/** In parts, three times of 8 bytes come before the locals: offsets of these fields, and of the first local. */
+export const TIMES = { BEGUN: 16, RESUMED: 24, SINCE: 32, LOCALS: 40 } as const;
+/** The elements of the added table: the function that stops, and in parts the functions of the clock. */
+export const ELEMENT = { STOP: 0, NEXT: 1, BEGIN: 2, LEAVE: 3 } as const;
 const PAGE = 65536;
 /** The number of pages by which the added memory grows, and its limit: 256 MiB of activations. */
 const GROWTH = 16;
@@ -104,8 +102,8 @@ interface Added {
   readonly top: number;
   readonly left: number;
   readonly stopType: number;
-  /** The type of the clock; undefined where records have no times. */
-  readonly clockType: number | undefined;
+  /** The types of the functions of the clock; undefined where records have no times. */
+  readonly clock: { readonly next: number; readonly begin: number; readonly leave: number } | undefined;
   readonly enter: number;
   readonly resume: number;
   readonly leave: number;
@@ -229,7 +227,9 @@ class Instrumenter {
       top: imported.global + module.globals.length + 1,
       left: imported.global + module.globals.length + 2,
       stopType: this.#type([I32], []),
-      clockType: this.#isPart ? this.#type([], [I64]) : undefined,
+      clock: this.#isPart
+        ? { next: this.#type([], [I64]), begin: this.#type([], [I64, I64]), leave: this.#type([I64], []) }
+        : undefined,
       enter: funcs,
       resume: funcs + 1,
       leave: funcs + 2,
@@ -239,7 +239,7 @@ class Instrumenter {
     const records = (this.#offsets.length + 15) & ~15;
     const pages = BigInt(Math.ceil(records / PAGE) + GROWTH);
     const frameType = this.#type([I32], []);
-    const elements = this.#isPart ? 2n : 1n;
+    const elements = this.#isPart ? BigInt(Object.keys(ELEMENT).length) : 1n;
     const names = this.#names(added);
     const output: Module = {
       ...module,
@@ -376,8 +376,8 @@ class Instrumenter {
 }
 
 /** The offset of the first local in a record. */
-function firstLocal({ clockType }: Added): number {
-  return clockType === undefined ? RECORD.LOCALS : LOCALS_OF_PARTS;
+function firstLocal({ clock }: Added): number {
+  return clock === undefined ? RECORD.LOCALS : TIMES.LOCALS;
 }
 
 /** The places of locals in a record, from offset `first` on: numeric ones by size, in order. */
@@ -521,8 +521,8 @@ function codeOf({ memory }: Added, locals: readonly ValType[], write: (out: Asse
 
 /** `enter(func, size)`: makes the record of an activation and returns its address. */
 function enterBody(added: Added): RawBytes {
-  const { memory, current, top } = added;
-  return codeOf(added, [I32], (out) => {
+  const { memory, current, top, clock, table } = added;
+  return codeOf(added, clock === undefined ? [I32] : [I32, I64, I64], (out) => {
     out.op("global.get", top).op("local.set", 2);
     // Grow if the end of the record is beyond the last page.
     out.op("local.get", 2).op("local.get", 1).op("i32.add").constant(PAGE - 1).op("i32.add").constant(16).op(
@@ -538,25 +538,24 @@ function enterBody(added: Added): RawBytes {
     out.op("local.get", 2).op("local.get", 1).access("i32.store", RECORD.SIZE);
     out.op("local.get", 2).op("global.set", current);
     out.op("local.get", 2).op("local.get", 1).op("i32.add").op("global.set", top);
-    if (added.clockType !== undefined) {
-      storeTime(out, added, 2, RECORD.BEGUN);
-      out.op("local.get", 2).wide(0).access("i64.store", RECORD.RESUMED);
+    if (clock !== undefined) {
+      out.constant(ELEMENT.BEGIN).op("call_indirect", clock.begin, table).op("local.set", 4).op("local.set", 3);
+      out.op("local.get", 2).op("local.get", 3).access("i64.store", TIMES.BEGUN);
+      out.op("local.get", 2).op("local.get", 4).access("i64.store", TIMES.SINCE);
+      out.op("local.get", 2).wide(0).access("i64.store", TIMES.RESUMED);
     }
     out.op("local.get", 2);
   });
 }
 
-/** Stores the time in a field of the record whose address a local has. */
-function storeTime(out: Assembler, { clockType, table }: Added, record: number, field: number): void {
-  if (clockType === undefined) return;
-  out.op("local.get", record).constant(ELEMENT.CLOCK).op("call_indirect", clockType, table).access("i64.store", field);
-}
-
 /** `resume(record)`: the activation with this record runs again; later ones have ended. */
 function resumeBody(added: Added): RawBytes {
-  const { current, top } = added;
+  const { current, top, clock, table } = added;
   return codeOf(added, [], (out) => {
-    storeTime(out, added, 0, RECORD.RESUMED);
+    if (clock !== undefined) {
+      out.op("local.get", 0).constant(ELEMENT.NEXT).op("call_indirect", clock.next, table);
+      out.access("i64.store", TIMES.RESUMED);
+    }
     out.op("local.get", 0).op("global.set", current);
     out.op("local.get", 0).op("local.get", 0).access("i32.load", RECORD.SIZE).op("i32.add").op("global.set", top);
   });
@@ -564,8 +563,12 @@ function resumeBody(added: Added): RawBytes {
 
 /** `leave(record)`: the activation with this record is about to be replaced by a tail call. */
 function leaveBody(added: Added): RawBytes {
-  const { current, top } = added;
+  const { current, top, clock, table } = added;
   return codeOf(added, [], (out) => {
+    if (clock !== undefined) {
+      out.op("local.get", 0).access("i64.load", TIMES.SINCE);
+      out.constant(ELEMENT.LEAVE).op("call_indirect", clock.leave, table);
+    }
     out.op("local.get", 0).access("i32.load", RECORD.CALLER).op("global.set", current);
     out.op("local.get", 0).op("global.set", top);
   });

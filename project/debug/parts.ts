@@ -162,5 +162,5 @@ export class Parts {
 }
 
 function framesOf(part: Debugger): PartFrame[] {
-  return part.session.frames().map((frame) => ({ part, frame, begun: frame.begun, resumed: frame.resumed }));
+  return part.session.frames().map((frame) => ({ ...frame, part, frame }));
 }

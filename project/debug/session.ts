@@ -12,7 +12,7 @@ import { NewEngine, TrapError } from "@waft/engine";
 import { callCanSuspend } from "@waft/engine/internal/runtime/host_limits";
 import type { DebuggedTasks } from "@waft/component/internal/component";
 import type { ActivationClock, Times } from "./activation_clock.ts";
-import { type DebuggedFunction, ELEMENT, type LocalSlot, RECORD } from "./instrument.ts";
+import { type DebuggedFunction, ELEMENT, type LocalSlot, RECORD, TIMES } from "./instrument.ts";
 import type { Program } from "./program.ts";
 import { readNumber, type Value, writeNumber } from "./values.ts";
 
@@ -180,7 +180,7 @@ export class Session {
     table.set(ELEMENT.STOP, (relay.exports as Record<string, unknown>).stop);
     if (this.program.instrumented.isPart) {
       if (this.#runs.clock === undefined) throw new Error("a part of a program needs its clock");
-      table.set(ELEMENT.CLOCK, this.#runs.clock.next);
+      this.#runs.clock.install(table);
     }
     this.#arm();
   }
@@ -500,8 +500,9 @@ export class Session {
         func,
         record,
         location: Math.max(func.firstLocation, view.getInt32(record + RECORD.LOCATION, true)),
-        begun: isPart ? view.getBigInt64(record + RECORD.BEGUN, true) : 0n,
-        resumed: isPart ? view.getBigInt64(record + RECORD.RESUMED, true) : 0n,
+        begun: isPart ? view.getBigInt64(record + TIMES.BEGUN, true) : 0n,
+        resumed: isPart ? view.getBigInt64(record + TIMES.RESUMED, true) : 0n,
+        since: isPart ? view.getBigInt64(record + TIMES.SINCE, true) : 0n,
       });
     }
     return frames;

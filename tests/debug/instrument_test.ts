@@ -6,7 +6,7 @@ import assert from "node:assert/strict";
 import process from "node:process";
 import type { ExternTable } from "@waft/engine";
 import { ActivationClock } from "../../project/debug/activation_clock.ts";
-import { ELEMENT, instrument } from "../../project/debug/instrument.ts";
+import { instrument } from "../../project/debug/instrument.ts";
 import { countModule } from "../../engine/instrument/count_module.ts";
 import { COMPILED_FEATURES } from "../fuzz/compare.ts";
 import { generateModules } from "../fuzz/generate_module.ts";
@@ -25,7 +25,7 @@ function debugged(plain: Subject, isPart = false): Subject {
     instantiate(bytes, imports) {
       const { bytes: instrumented, names } = instrument(bytes, isPart);
       const exports = plain.instantiate(new Uint8Array(instrumented), imports);
-      if (isPart) (exports[names.table] as ExternTable).set(ELEMENT.CLOCK, CLOCK.next);
+      if (isPart) CLOCK.install(exports[names.table] as ExternTable);
       if (names.start !== undefined) (exports[names.start] as () => void)();
       return exports;
     },
