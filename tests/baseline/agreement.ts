@@ -33,6 +33,8 @@ const MUTATIONS_WITH_DESCRIPTORS = 15;
 /** Modules about stack switching per seed, and how many mutants of each are compared. */
 const CONTINUATION_MODULES = 10;
 const CONTINUATION_MUTATIONS = 3;
+/** `i32.eqz` and `f64.reinterpret_i64`. */
+const [FIRST_NUMERIC, LAST_NUMERIC] = [0x45, 0xbf];
 const STANDARD = featureSet();
 const DESCRIPTORS = featureSet({ "custom-descriptors": true });
 const CONTINUATIONS = featureSet({ "stack-switching": true });
@@ -109,19 +111,31 @@ function withLongerInteger(bytes: Uint8Array, at: number): Uint8Array<ArrayBuffe
   return Uint8Array.from([...bytes.subarray(0, at), bytes[at] | 0x80, 0, ...bytes.subarray(at + 1)]);
 }
 
+/** Replaces a byte that may be a numeric instruction by another such instruction. */
+function retype(bytes: Uint8Array, random: Random): void {
+  for (let tries = 0; tries < 20; tries++) {
+    const at = random.below(bytes.length);
+    if (bytes[at] < FIRST_NUMERIC || bytes[at] > LAST_NUMERIC) continue;
+    bytes[at] = FIRST_NUMERIC + random.below(LAST_NUMERIC - FIRST_NUMERIC + 1);
+    return;
+  }
+}
+
 /** The module with one to three bytes of one body changed; in some, an integer takes more bytes than it needs. */
 function mutated(module: Module, random: Random): Module {
   const funcs = module.funcs.slice();
   const k = random.below(funcs.length);
   const { body } = funcs[k];
   let bytes = body.bytes.slice();
-  const isLonger = random.chance(25);
-  if (isLonger) {
+  if (random.chance(25)) {
     for (let n = random.below(4); n >= 0; n--) bytes = withLongerInteger(bytes, random.below(bytes.length));
-  }
-  for (let n = isLonger ? random.below(2) : 1 + random.below(3); n > 0; n--) {
-    const at = random.below(bytes.length);
-    bytes[at] = random.chance(50) ? random.below(256) : bytes[random.below(bytes.length)];
+    // What follows has a type error, which is one unless an integer was cut.
+    if (random.chance(70)) retype(bytes, random);
+  } else {
+    for (let n = 1 + random.below(3); n > 0; n--) {
+      const at = random.below(bytes.length);
+      bytes[at] = random.chance(50) ? random.below(256) : bytes[random.below(bytes.length)];
+    }
   }
   funcs[k] = { ...funcs[k], body: { ...body, bytes } };
   return { ...module, funcs };
