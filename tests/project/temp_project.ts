@@ -43,8 +43,26 @@ export class TempProject {
     });
   }
   remove(): void {
-    // Windows keeps the files of a process that has just ended for a moment.
-    rmSync(this.home, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 });
+    removeFolder(this.home);
+  }
+}
+
+/** The number of attempts to remove a folder, and the milliseconds between two. */
+const REMOVALS = 20;
+const REMOVAL_PAUSE_MS = 50;
+
+/**
+ * Removes a folder. Windows keeps the files of a process that has just ended for a moment, and work that an error has
+ * left behind may still write; Deno does not repeat an attempt by itself.
+ */
+function removeFolder(path: string): void {
+  for (let attempt = 1;; attempt++) {
+    try {
+      return rmSync(path, { recursive: true, force: true });
+    } catch (error) {
+      if (attempt === REMOVALS) throw error;
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, REMOVAL_PAUSE_MS);
+    }
   }
 }
 
