@@ -25,6 +25,7 @@ const ARM64_GENERATOR = new LateModule(
 );
 
 await (hostArchitecture() === "arm64" ? ARM64 : X64).load();
+await (hostArchitecture() === "arm64" ? ARM64_GENERATOR : X64_GENERATOR).prepare();
 
 let backend: Target | undefined;
 

@@ -96,6 +96,9 @@ for (const tier of ["auto", "baseline", "optimizing"]) {
 }
 const module = new WebAssembly.Module(NewEngine().parse(strings).bytes, { builtins: ["js-string"] });
 console.log(new WebAssembly.Instance(module).exports.length("four"));
+// No stub is stored for the signature.
+const odd = \`(module (func (export "odd") (param f32 f64 f32 f64) (result f64) (local.get 3)))\`;
+console.log(NewEngine().compile(odd).instantiate().call({}, "odd", 1, 2, 3, 4.5));
 // An invalid body, a constant expression that is not constant, and a body without an end.
 for (const code of [[10, 6, 1, 4, 0, 0x6a, 0x1a, 11], [6, 5, 1, 0x7f, 0, 0x45, 11, 10, 4, 1, 2, 0, 11], [10, 5, 1, 3, 0, 1, 1]]) {
   const bytes = Uint8Array.of(0, 97, 115, 109, 1, 0, 0, 0, 1, 4, 1, 0x60, 0, 0, 3, 2, 1, 0, ...code);
@@ -109,7 +112,7 @@ for (const code of [[10, 6, 1, 4, 0, 0x6a, 0x1a, 11], [6, 5, 1, 0x7f, 0, 0x45, 1
 }
 `;
 
-const RESULTS = [1, 1, 1, 4];
+const RESULTS = [1, 1, 1, 4, 4.5];
 const ERRORS = [
   "type mismatch: instruction requires [i32 i32] but stack has [] (i32.add in function 0)",
   "constant expression required: i32.eqz is not constant",
