@@ -9,7 +9,7 @@
 import { foldRules, operationRange } from "../codegen/fold_rules.ts";
 import { applyFoldRules, type FoldRule } from "../codegen/folding.ts";
 import { fold, foldPure, isCompare, isFloatCompare } from "../codegen/folding.ts";
-import { REGION, regionKind } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import { type Arm64Lowering, FOLD } from "./lowering_context.ts";

@@ -6,7 +6,7 @@
  * In: an atomic IR operation. Out: rows, or P.ATOMIC_LOOP and P.ATOMIC_SWAP.
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
-import { atomicWidth, REGION, regionKind } from "../ir/function.ts";
+import { atomicWidth, REGION, regionKind } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

@@ -7,7 +7,7 @@
  * first, so nothing wraps.
  */
 import { lowWord, unsigned } from "../base/numbers.ts";
-import { REGION, regionKind } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

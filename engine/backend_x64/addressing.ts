@@ -7,7 +7,7 @@
  */
 import { type f64, lowWord, unsigned } from "../base/numbers.ts";
 import { upperBound } from "../codegen/folding.ts";
-import { REGION, regionKind } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";

@@ -1,6 +1,6 @@
 /** Folding of loads into their users as memory operands, where no effect in between forbids the move. */
 import { fold } from "../codegen/folding.ts";
-import { REGION, regionKind } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { FOLD, type X64Lowering } from "./lowering_context.ts";

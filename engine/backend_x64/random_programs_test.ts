@@ -6,7 +6,8 @@
 import { codeTables } from "../link/image.ts";
 import { equal } from "node:assert/strict";
 import { STATUS, THREAD } from "../abi/context_layout.ts";
-import { type IrFunction, REGION, regionKind } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/regions.ts";
 import { interpret, TrapSignal, type World } from "../ir/testing/interpret.ts";
 import { OP } from "../ir/ops.ts";
 import { parseFunction } from "../ir/parse.ts";

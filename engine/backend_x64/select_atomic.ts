@@ -7,7 +7,7 @@
  * P.ATOMIC_LOOP.
  */
 import { CONSTRAINT, operandWord, ROLE } from "../codegen/vcode.ts";
-import { atomicWidth } from "../ir/function.ts";
+import { atomicWidth } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { foldAddress, plainAddress } from "./addressing.ts";

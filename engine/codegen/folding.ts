@@ -5,7 +5,7 @@
  * by `fold`.
  */
 import { type f64, lowWord, unsigned } from "../base/numbers.ts";
-import { REGION, regionKind } from "../ir/function.ts";
+import { REGION, regionKind } from "../ir/regions.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TRAP } from "../base/traps.ts";
 import { FOLDING, type LoweringContext } from "./lowering_context.ts";

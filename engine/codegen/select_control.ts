@@ -3,7 +3,7 @@
  * through the overflow buffer: stored right before the call, loaded right after it (the backend's abi.ts).
  */
 import { lowWord, unsigned } from "../base/numbers.ts";
-import { boundsBytes, boundsMemory } from "../ir/function.ts";
+import { boundsBytes, boundsMemory } from "../ir/regions.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
 import { MAX_SMALL_BYTES, sizeClassOf } from "../abi/gc_layout.ts";

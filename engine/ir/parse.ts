@@ -8,16 +8,8 @@
 import { grown } from "../base/columns.ts";
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { MalformedError } from "../base/errors.ts";
-import {
-  atomicWord,
-  BLOCK_COLD,
-  BLOCK_LOOP,
-  boundsWord,
-  CLASS_CONSTANT,
-  CLASS_SIZES,
-  IrFunction,
-  region,
-} from "./function.ts";
+import { BLOCK_COLD, BLOCK_LOOP, IrFunction } from "./function.ts";
+import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, region } from "./regions.ts";
 import { CALL_OWN, CHARGE_OWES, OP, OP_HAS_LIST, OP_VALUE_MASK, type OpName } from "./ops.ts";
 import { DIVIDE_FLAGS, HINT_NAMES, isAccess, isAtomic, REGION_NAMES, TRAP_NAMES } from "./print.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";

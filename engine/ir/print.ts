@@ -17,18 +17,16 @@
  */
 import { BUILTIN_ROWS } from "../abi/builtins.ts";
 import { TRAP } from "../base/traps.ts";
+import { BLOCK_COLD, BLOCK_LOOP, type IrFunction } from "./function.ts";
 import {
   atomicRegion,
   atomicWidth,
-  BLOCK_COLD,
-  BLOCK_LOOP,
   boundsBytes,
   boundsMemory,
   CLASS_CONSTANT,
   CLASS_SIZES,
-  type IrFunction,
   regionClass,
-} from "./function.ts";
+} from "./regions.ts";
 import { CALL_NULL_CODE, CALL_OWN, CHARGE_OWES, OP, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { type Signature, TY, TY_NAMES } from "./types.ts";
 

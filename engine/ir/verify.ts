@@ -8,7 +8,8 @@
  * already.
  */
 import { Bug } from "../base/errors.ts";
-import { atomicWidth, BLOCK_LOOP, type IrFunction, REGION, regionKind } from "./function.ts";
+import { BLOCK_LOOP, type IrFunction } from "./function.ts";
+import { atomicWidth, REGION, regionKind } from "./regions.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_ROWS, OP_VALUE_MASK } from "./ops.ts";
 import { hasSignature, isAccess, isAtomic, printInstruction } from "./print.ts";
 import { SHAPE, SHAPE_LANE_TY, type Signature, TY, TY_NAMES } from "./types.ts";

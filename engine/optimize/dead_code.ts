@@ -7,7 +7,8 @@
  * yet to reach a value that becomes live; only arguments of back edges have been passed already, and they go through a
  * stack.
  */
-import { CLASS_CONSTANT, type IrFunction, REGION, regionClass, regionKind } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, regionClass, regionKind } from "../ir/regions.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import type { ControlFlow } from "./cfg.ts";
 

@@ -15,7 +15,8 @@
 import type { Rewriting } from "./rewriting.ts";
 import { BUILTIN } from "../abi/builtins.ts";
 import { isBelow, unsigned } from "../base/numbers.ts";
-import { boundsBytes, boundsMemory, type IrFunction, regionClass } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { boundsBytes, boundsMemory, regionClass } from "../ir/regions.ts";
 import { DIVISION_CHECK, FLAG, INVERSE, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK, oppositeHint } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { cutEdge } from "./blocks.ts";

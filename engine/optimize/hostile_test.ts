@@ -2,7 +2,8 @@
 import { Statistics } from "../base/statistics.ts";
 import { ok } from "node:assert/strict";
 import { GROWTH, growthBetween } from "../../tests/support/linear_growth.ts";
-import { BLOCK_LOOP, boundsWord, IrFunction, REGION, region } from "../ir/function.ts";
+import { BLOCK_LOOP, IrFunction } from "../ir/function.ts";
+import { boundsWord, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

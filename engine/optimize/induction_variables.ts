@@ -10,7 +10,8 @@
  * affine value reaches a loop-invariant one.
  */
 import { type f64, lowWord, unsigned } from "../base/numbers.ts";
-import { boundsBytes, boundsMemory, type IrFunction } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { boundsBytes, boundsMemory } from "../ir/regions.ts";
 import { INVERSE, MIRROR, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";

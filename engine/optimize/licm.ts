@@ -9,7 +9,8 @@
  * exceed the registers: per loop and bank a budget counts the invariant values that the loop already uses. One sweep in
  * block order moves a value out of as many loops as possible at once, since operands precede users.
  */
-import { type IrFunction, REGION, regionClass, regionKind } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { REGION, regionClass, regionKind } from "../ir/regions.ts";
 import { FLAG, OP, OP_FLAGS, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { TY, TY_BANK } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";

@@ -11,7 +11,8 @@
  */
 import { grown } from "../base/columns.ts";
 import { unsigned } from "../base/numbers.ts";
-import { CLASS_CONSTANT, CLASS_SIZES, type IrFunction, regionClass } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { CLASS_CONSTANT, CLASS_SIZES, regionClass } from "../ir/regions.ts";
 import { ACCESS_BYTES, FLAG, OP, OP_FLAGS } from "../ir/ops.ts";
 import { TY_BYTES } from "../ir/types.ts";
 import type { ControlFlow } from "./cfg.ts";

@@ -10,7 +10,8 @@
  * The control flow is structured, so one forward sweep over the loop's blocks is enough: a header of a loop that writes
  * gets a parameter, another block gets one where its predecessors disagree (unused ones are removed by dead_code.ts).
  */
-import { CLASS_CONSTANT, type IrFunction, REGION, region, regionClass, regionKind } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region, regionClass, regionKind } from "../ir/regions.ts";
 import { OP, OP_HAS_LIST, OP_VALUE_MASK } from "../ir/ops.ts";
 import { type ControlFlow, successorAt, successorCount } from "./cfg.ts";
 import { isLoad, isStore, type MemoryState } from "./memory_state.ts";

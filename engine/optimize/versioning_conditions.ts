@@ -10,7 +10,8 @@
 import { CONTEXT, MEMORY } from "../abi/context_layout.ts";
 import { type f64, highWord, lowWord } from "../base/numbers.ts";
 import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
-import { CLASS_SIZES, type IrFunction, REGION, region } from "../ir/function.ts";
+import type { IrFunction } from "../ir/function.ts";
+import { CLASS_SIZES, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { Group, InductionVariables, Test } from "./induction_variables.ts";

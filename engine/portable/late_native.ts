@@ -81,6 +81,12 @@ function* images(): Generator<Uint8Array> {
   }
 }
 
+/** The path of the image's file, which may not exist; undefined if it was read in advance. */
+function imagePath(): string | undefined {
+  const file = FILES[hostArchitecture()];
+  return kept === undefined && file.protocol === "file:" ? nodeModule("node:url").fileURLToPath(file) : undefined;
+}
+
 /** Loads machine code that is used in place of that of packages. */
 let given: (() => NativeCompiler) | undefined;
 
@@ -98,5 +104,5 @@ export function hasNativeCompiler(): boolean {
 export function nativeCompilerCode(): NativeCompiler | undefined {
   if (given !== undefined) return given();
   const code = CODES[hostArchitecture()].get().NATIVE_COMPILER;
-  return code && { ...code, images };
+  return code && { ...code, images, file: imagePath() };
 }

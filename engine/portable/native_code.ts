@@ -40,6 +40,8 @@ export interface NativeCompilerCode {
 
 /** The compiler with the copies of its image. */
 export interface NativeCompiler extends NativeCompilerCode {
+  /** The path of the image's file, to map it; undefined without one. It may not exist, and may be damaged as well. */
+  readonly file?: string | undefined;
   /** The copies, the fastest to read first. A copy may be damaged: it must be checked before it is run. */
   readonly images: () => Iterable<Uint8Array>;
 }

@@ -10,9 +10,10 @@
  *     appends the bodies, finishes the image ◀─── STATUS ──┘
  *
  * The thread starts in the process stub `call`, with a thread state of its own: traps and faults end there as in any
- * compiled code, as a status. An instance has its own VM context, memory and stack, and is freed after one job. Its
- * memory is a reservation with guard pages; its module is hostile input, so a failure is an end of the job like any
- * other. Code that would need JavaScript, for more memory than there is, ends the job as well.
+ * compiled code, as a status. An instance has its own VM context, memory and stack, and is freed after one job, for
+ * which it may have summarized the bodies before. Its memory is a reservation with guard pages; its module is hostile
+ * input, so a failure is an end of the job like any other. Code that would need JavaScript, for more memory than there
+ * is, ends the job as well.
  *
  * Invariant: while the native thread runs, JavaScript neither enters the instance nor frees it.
  */
@@ -66,6 +67,8 @@ let placed: PlacedCompiler | "damaged" | undefined;
 /** Places the code. Throws an Error if all copies of it are damaged, and a RangeError without memory. */
 function place(thread: GuestThread, native: NativeCompiler): PlacedCompiler {
   if (placed === "damaged") throw new Error(DAMAGED);
+  const mapped = native.file === undefined ? undefined : placeMapped(thread, native, native.file);
+  if (mapped !== undefined) return mapped;
   for (const image of native.images()) {
     const code = placeIntact(thread, native, image);
     if (code !== undefined) return code;
@@ -74,9 +77,42 @@ function place(thread: GuestThread, native: NativeCompiler): PlacedCompiler {
   throw new Error(DAMAGED);
 }
 
+/** Maps the code's file: nothing is copied. Undefined if the system refuses that, or if the file is damaged. */
+function placeMapped(thread: GuestThread, native: NativeCompiler, path: string): PlacedCompiler | undefined {
+  const { host, arena } = thread;
+  const { imageBytes, codeBytes } = native;
+  let file: { readonly image: number; readonly bytes: number };
+  try {
+    file = host.openImage(path);
+  } catch {
+    return undefined;
+  }
+  try {
+    if (file.bytes !== imageBytes) return undefined;
+    const base = arena.allocate(imageBytes);
+    try {
+      arena.publishMapped(base, imageBytes, file.image, 0);
+      if (!hasChecksum(thread, base, imageBytes, native.checksum)) throw new Error(DAMAGED);
+    } catch {
+      arena.release(base, imageBytes);
+      return undefined;
+    }
+    const data = dataOf(native, new Uint8Array(host.view(base, imageBytes)));
+    arena.publishOpen(base, codeBytes, imageBytes);
+    return { native, base, data };
+  } finally {
+    host.closeImage(file.image);
+  }
+}
+
+/** A copy of the initial contents of the memory. */
+function dataOf({ codeBytes, dataBytes }: NativeCompiler, image: Uint8Array): Uint8Array {
+  return image.slice(codeBytes, codeBytes + dataBytes);
+}
+
 /** Places one copy of the code; undefined if it is damaged. */
 function placeIntact(thread: GuestThread, native: NativeCompiler, image: Uint8Array): PlacedCompiler | undefined {
-  const { imageBytes, codeBytes, dataBytes, checksum } = native;
+  const { imageBytes, codeBytes, checksum } = native;
   if (image.length !== imageBytes) return undefined;
   const chunk = thread.arena.open(imageBytes);
   if (chunk === undefined) throw new RangeError("There is no room for the compiler's machine code");
@@ -84,7 +120,7 @@ function placeIntact(thread: GuestThread, native: NativeCompiler, image: Uint8Ar
     chunk.view(imageBytes)!.set(image);
     if (!hasChecksum(thread, chunk.address, imageBytes, checksum)) return undefined;
     chunk.publish(codeBytes);
-    return { native, base: chunk.address, data: image.slice(codeBytes, codeBytes + dataBytes) };
+    return { native, base: chunk.address, data: dataOf(native, image) };
   } finally {
     chunk.release();
   }
@@ -118,12 +154,14 @@ class CompilerMemory {
 }
 
 /** An instance of the compiler, for one job. */
-class NativeInstance {
+export class NativeInstance {
   readonly exports: CompilerExports;
   readonly #thread: GuestThread;
   readonly #placed: PlacedCompiler;
   readonly #context: ContextBlock;
   readonly #memory: CompilerMemory;
+  /** Size of the accessible memory. */
+  readonly #bytes: number;
   readonly #stack: number;
   /** The thread state of the native thread. */
   readonly #state: NativeRegion;
@@ -131,11 +169,12 @@ class NativeInstance {
   #join: (() => void) | undefined;
 
   /**
-   * Makes an instance with `bytes` of memory, of which JavaScript uses the first `shown` until the native thread has
-   * run. Throws a RangeError without address space or memory.
+   * Makes an instance with `bytes` of memory, of which JavaScript sees the start. Throws a RangeError without address
+   * space or memory.
    */
-  constructor(thread: GuestThread, placed: PlacedCompiler, bytes: number, shown: number) {
+  constructor(thread: GuestThread, placed: PlacedCompiler, bytes: number) {
     const { host } = thread;
+    this.#bytes = bytes;
     const stateBytes = Math.ceil(THREAD.SIZE / host.pageSize) * host.pageSize;
     this.#thread = thread;
     this.#placed = placed;
@@ -144,7 +183,7 @@ class NativeInstance {
     this.#state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
     this.#context = thread.contexts.allocate(placed.native.contextBytes + placed.native.elements.length * 8);
     this.#initContext(bytes);
-    this.#memory.show(shown);
+    this.show(WRITTEN_BYTES);
     new Uint8Array(this.#memory.buffer).set(placed.data);
     this.#call(placed.native.start, []);
     this.exports = {
@@ -182,14 +221,21 @@ class NativeInstance {
     region.setWord(offset + native.table + TABLE.LENGTH, elements.length);
   }
 
-  /** Summarizes the bodies of `valid`, on this thread. Throws an Error if the compiler traps. */
+  /** The summaries of the bodies of `valid`, which this thread scans. Throws an Error if the compiler traps. */
   summarize(valid: ValidModule): Summaries {
     const { exports } = this;
+    this.show(WRITTEN_BYTES + bodyBytes(valid.funcs) + valid.funcs.length * WRITTEN_PER_BODY);
     const scan = (imported: number) => {
       exports.scanBodies(imported);
       this.#memory.show(exports.usedBytes());
     };
     return scanBodies({ ...exports, scanBodies: scan }, valid);
+  }
+
+  /** Lets JavaScript use at least the first `bytes` bytes of the memory. Throws a RangeError if there are less. */
+  show(bytes: number): void {
+    if (bytes > this.#bytes) throw new RangeError("The module is too large for the compiler's memory");
+    this.#memory.show(bytes);
   }
 
   get #top(): number {
@@ -340,66 +386,35 @@ function freeAbandoned(): void {
 }
 
 /**
- * Makes an instance for a module with `bytesOfBodies` bytes of bodies, of whose memory JavaScript uses the first
- * `shown` bytes before a native thread runs. Returns undefined where that is not possible. Throws a RangeError without
- * address space or memory.
+ * Makes an instance for a module with `bytesOfBodies` bytes of bodies, for its owner to release. Returns undefined
+ * where that is not possible. Throws a RangeError without address space or memory, and an Error if the code is damaged.
  */
-function makeInstance(
+export function makeInstance(
   thread: GuestThread,
   native: NativeCompiler,
   bytesOfBodies: number,
-  shown: number,
 ): NativeInstance | undefined {
   const { host } = thread;
   freeAbandoned();
   const wanted = WORK_BYTES + bytesOfBodies * BYTES_PER_BODY_BYTE;
   const bytes = Math.ceil(Math.min(wanted, MAX_MEMORY_BYTES) / PAGE) * PAGE;
-  if (host.runWithFaults === undefined || shown > bytes) return undefined;
+  if (host.runWithFaults === undefined) return undefined;
   const compiler = placed = placed instanceof Object ? placed : place(thread, native);
-  return host.releasingOnError(() => new NativeInstance(thread, compiler, bytes, shown));
+  return host.releasingOnError(() => new NativeInstance(thread, compiler, bytes));
 }
 
 /**
- * The summaries of the bodies of `valid`, which this thread scans with the machine code. Returns undefined where that
- * is not possible. Throws an Error if the compiler traps, and a RangeError without address space or memory.
- */
-export function summarizeNatively(
-  thread: GuestThread,
-  native: NativeCompiler,
-  valid: ValidModule,
-): Summaries | undefined {
-  const bytes = bodyBytes(valid.funcs);
-  const shown = WRITTEN_BYTES + bytes + valid.funcs.length * WRITTEN_PER_BODY;
-  const instance = makeInstance(thread, native, bytes, shown);
-  try {
-    return instance?.summarize(valid);
-  } finally {
-    instance?.release();
-  }
-}
-
-/**
- * Starts to compile the bodies of `begun` in a native thread; `description` is that of its module. Returns undefined
- * where that is not possible.
+ * Starts to compile the bodies of `begun` in a native thread; `description` is that of its module. The bodies own the
+ * instance from now on. Throws an Error if the system refuses the thread, and a RangeError for a module that is too
+ * large for the instance's memory; the instance is then the caller's.
  */
 export function startNativeBodies<Image>(
-  thread: GuestThread,
-  native: NativeCompiler,
+  instance: NativeInstance,
   begun: BegunImage<Image>,
   description: ModuleDescription,
-): NativeBodies<Image> | undefined {
+): NativeBodies<Image> {
   const { words, bodies } = description;
-  const shown = WRITTEN_BYTES + words.byteLength + bodies.length + begun.code.functionStart.length * WRITTEN_PER_BODY;
-  try {
-    const instance = makeInstance(thread, native, bodies.length, shown);
-    if (instance === undefined) return undefined;
-    try {
-      return new NativeBodies(instance, begun, description);
-    } catch {
-      instance.release();
-      return undefined;
-    }
-  } catch {
-    return undefined; // no memory, or the code is damaged
-  }
+  const { code: { functionStart } } = begun;
+  instance.show(WRITTEN_BYTES + words.byteLength + bodies.length + functionStart.length * WRITTEN_PER_BODY);
+  return new NativeBodies(instance, begun, description);
 }

@@ -24,7 +24,7 @@ import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 import type { ModuleDescription } from "../translate/describe_module.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import type { NativeBodies } from "./native_compiler.ts";
+import type { NativeBodies, NativeInstance } from "./native_compiler.ts";
 
 const DRIVER: LateModule<typeof import("./native_compiler.ts")> = new LateModule(
   new URL(`./native_compiler.${SUFFIX}`, import.meta.url),
@@ -86,27 +86,31 @@ export class NativeJobs {
   }
 
   #start(loop: LoopPlace | undefined, now: number, otherwise: Otherwise): CodeJob | undefined {
-    const work = this.#open();
-    if (loop === undefined) return this.#job(beginOptimized(work), now, otherwise);
-    return canEnterLoops(this.#options) ? this.#job(beginLoopEntry(work, loop), now, otherwise) : undefined;
+    if (loop !== undefined && !canEnterLoops(this.#options)) return undefined;
+    const { makeInstance, startNativeBodies } = DRIVER.get();
+    const instance = makeInstance(this.#thread, nativeCompilerCode()!, bodyBytes(this.#valid.funcs));
+    if (instance === undefined) return undefined;
+    try {
+      const work = this.#open(instance);
+      const begun: BegunImage<UnplacedCode | undefined> = loop === undefined
+        ? beginOptimized(work)
+        : beginLoopEntry(work, loop);
+      const bodies = startNativeBodies(instance, begun, this.#described!.description);
+      return new NativeJob(bodies, this.#thread.arena, now, otherwise);
+    } catch (error) {
+      instance.release();
+      throw error;
+    }
   }
 
   /** The state of a compilation of the module. */
-  #open(): OpenModule {
+  #open(instance: NativeInstance): OpenModule {
     const valid = this.#valid;
     const options = this.#options;
-    const driver = DRIVER.get();
-    const known = this.#described?.summaries ?? driver.summarizeNatively(this.#thread, nativeCompilerCode()!, valid);
-    const state = compilerState(valid, options, known);
-    const { env: { summaries } } = state;
-    this.#described ??= { summaries, description: driver.describeModule(state.env) };
+    const state = compilerState(valid, options, this.#described?.summaries ?? instance.summarize(valid));
+    const { env } = state;
+    this.#described ??= { summaries: env.summaries, description: DRIVER.get().describeModule(env) };
     return { valid, options, ...state };
-  }
-
-  #job(begun: BegunImage<UnplacedCode | undefined>, now: number, otherwise: Otherwise): CodeJob | undefined {
-    const { description } = this.#described!;
-    const bodies = DRIVER.get().startNativeBodies(this.#thread, nativeCompilerCode()!, begun, description);
-    return bodies && new NativeJob(bodies, this.#thread.arena, now, otherwise);
   }
 }
 

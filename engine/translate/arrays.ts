@@ -9,7 +9,8 @@
 import { BUILTIN, NO_BYTES, PIECE_BYTES } from "../abi/builtins.ts";
 import { OBJECT } from "../abi/gc_layout.ts";
 import { isBelow } from "../base/numbers.ts";
-import { BLOCK_COLD, BLOCK_LOOP, CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { BLOCK_COLD, BLOCK_LOOP } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

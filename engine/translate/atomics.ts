@@ -8,7 +8,7 @@
  * All orderings are compiled as sequentially consistent, which is the strongest.
  */
 import { BUILTIN } from "../abi/builtins.ts";
-import { atomicWord } from "../ir/function.ts";
+import { atomicWord } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

@@ -11,7 +11,7 @@
  */
 import { RECORD } from "../abi/context_layout.ts";
 import { isBelow } from "../base/numbers.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { CALL_OWN, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

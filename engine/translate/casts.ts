@@ -14,7 +14,7 @@
 import { CAST_TEST } from "./cast_state.ts";
 import { CONTEXT, RECORD } from "../abi/context_layout.ts";
 import { CELLS, DESCRIPTOR, DISPLAY_LENGTH, OBJECT, REF_TAG, TYPE_KIND } from "../abi/gc_layout.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

@@ -3,22 +3,36 @@
  * that it refers to, or undefined (it reads an imported global, or makes a vector or an object). Immutable globals with
  * a known value are folded into the code (specification, 3.4.13.3).
  */
-import { EVAL_DONE, evalHi, evalLo, evaluate } from "../ir/eval.ts";
-import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { CONSTANT, ConstantReader } from "../wasm/constant_reader.ts";
 import type { Expr } from "../wasm/module.ts";
 import type { ConstValue } from "./module_facts.ts";
 
-/** The operation of an instruction with two operands of type `ty`. */
-const OPERATIONS: ReadonlyMap<number, { readonly op: number; readonly ty: number }> = new Map([
-  [CONSTANT.I32_ADD, { op: OP.ADD, ty: TY.I32 }],
-  [CONSTANT.I32_SUB, { op: OP.SUB, ty: TY.I32 }],
-  [CONSTANT.I32_MUL, { op: OP.MUL, ty: TY.I32 }],
-  [CONSTANT.I64_ADD, { op: OP.ADD, ty: TY.I64 }],
-  [CONSTANT.I64_SUB, { op: OP.SUB, ty: TY.I64 }],
-  [CONSTANT.I64_MUL, { op: OP.MUL, ty: TY.I64 }],
+type Operation = (a: bigint, b: bigint) => bigint;
+const ADD: Operation = (a, b) => a + b;
+const SUB: Operation = (a, b) => a - b;
+const MUL: Operation = (a, b) => a * b;
+
+/** The operation of an instruction, and the type of its operands. The IR's evaluation would load all its opcodes. */
+const OPERATIONS: ReadonlyMap<number, { readonly ty: number; readonly apply: Operation }> = new Map([
+  [CONSTANT.I32_ADD, { ty: TY.I32, apply: ADD }],
+  [CONSTANT.I32_SUB, { ty: TY.I32, apply: SUB }],
+  [CONSTANT.I32_MUL, { ty: TY.I32, apply: MUL }],
+  [CONSTANT.I64_ADD, { ty: TY.I64, apply: ADD }],
+  [CONSTANT.I64_SUB, { ty: TY.I64, apply: SUB }],
+  [CONSTANT.I64_MUL, { ty: TY.I64, apply: MUL }],
 ]);
+
+/** An integer's value. */
+function integerOf({ lo, hi }: ConstValue): bigint {
+  return BigInt(hi) << 32n | BigInt(lo >>> 0);
+}
+
+/** The constant of type `ty` with the low bits of `value`. */
+function constantOf(ty: number, value: bigint): ConstValue {
+  const lo = Number(BigInt.asIntN(32, value));
+  return { ty, lo, hi: ty === TY.I64 ? Number(BigInt.asIntN(32, value >> 32n)) : 0, func: -1 };
+}
 
 /** Evaluates `expr`; `globals[i]` is the value of global i when it is known. */
 export function constValue(expr: Expr, globals: readonly (ConstValue | undefined)[]): ConstValue | undefined {
@@ -59,9 +73,7 @@ export function constValue(expr: Expr, globals: readonly (ConstValue | undefined
         const b = stack.pop();
         const a = stack.pop();
         if (operation === undefined || a === undefined || b === undefined) return undefined;
-        const { op, ty } = operation;
-        if (evaluate(op, ty, a.ty, a.lo, a.hi, b.lo, b.hi) !== EVAL_DONE) return undefined;
-        stack.push({ ty, lo: evalLo, hi: evalHi, func: -1 });
+        stack.push(constantOf(operation.ty, operation.apply(integerOf(a), integerOf(b))));
       }
     }
   }

@@ -11,7 +11,7 @@
  */
 import { BUILTIN } from "../abi/builtins.ts";
 import { SWITCH_HANDLERS_SHIFT, TAG_SIZE } from "../abi/context_layout.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import type { HandlerClause, Immediates } from "../wasm/immediates.ts";

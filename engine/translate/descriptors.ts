@@ -7,7 +7,7 @@
  * tests the type first, without its exactness, and then compares: an object with the descriptor of an exact type is of
  * exactly the described type.
  */
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

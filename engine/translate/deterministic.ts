@@ -15,7 +15,7 @@
  */
 import { BUILTIN } from "../abi/builtins.ts";
 import { CONTEXT, THREAD } from "../abi/context_layout.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { NAN32, NAN64_HIGH, SHAPE, TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

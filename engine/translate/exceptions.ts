@@ -17,7 +17,7 @@
  */
 import { BUILTIN } from "../abi/builtins.ts";
 import { CONTEXT, TAG_SIZE, THREAD } from "../abi/context_layout.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { BRANCH_HINT, OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

@@ -2,7 +2,7 @@
  * Globals (specification, 4.4.5). In: operands on the translator's stack. Out: accesses of the global's slot in the VM
  * context, or of the cell whose address the slot holds, or the value if it is known.
  */
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { GLOBAL } from "./module_facts.ts";

@@ -10,7 +10,7 @@
 import { BUILTIN } from "../abi/builtins.ts";
 import { MEMORY, SHARED_LENGTH_SIZE } from "../abi/context_layout.ts";
 import { type f64, unsigned } from "../base/numbers.ts";
-import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/function.ts";
+import { atomicWord, boundsWord, CLASS_CONSTANT, CLASS_SIZES, REGION, region } from "../ir/regions.ts";
 import { ACCESS_BYTES, OP } from "../ir/ops.ts";
 import { TY, TY_BYTES } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

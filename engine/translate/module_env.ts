@@ -14,7 +14,7 @@ import type { NanCode } from "../settings/nans.ts";
 import type { OptimizationSet } from "../settings/optimizations.ts";
 import { Statistics } from "../base/statistics.ts";
 import { type ContextLayout, GLOBAL_SIZE, MEMORY, TABLE } from "../abi/context_layout.ts";
-import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, CLASS_FIRST_FREE, CLASS_MEMORY0, CLASS_SIZES, REGION, region } from "../ir/regions.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { pricesOf } from "../wasm/late_fuel_groups.ts";
 import { subtypeDepth } from "../wasm/subtype.ts";

@@ -7,7 +7,7 @@
  * creation have CLASS_CONSTANT: there is no reference to an object before it is complete.
  */
 import { layoutFields } from "../abi/gc_layout.ts";
-import { CLASS_CONSTANT, REGION, region } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region } from "../ir/regions.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { canonicalType, fieldsBeforeDescriptor, supertypeId } from "../wasm/subtype.ts";
 import { byteSize, type CompositeType } from "../wasm/types.ts";

@@ -4,7 +4,7 @@
  * the fault is the trap.
  */
 import { OBJECT } from "../abi/gc_layout.ts";
-import { CLASS_CONSTANT, REGION, region, regionKind } from "../ir/function.ts";
+import { CLASS_CONSTANT, REGION, region, regionKind } from "../ir/regions.ts";
 import { OP } from "../ir/ops.ts";
 import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";

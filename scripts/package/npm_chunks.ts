@@ -40,14 +40,18 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "target", roots: ["backend_x64/stored_target.js", "backend_arm64/stored_target.js"] },
   { name: "target_x64", roots: ["backend_x64/stored_target.js"] },
   { name: "target_arm64", roots: ["backend_arm64/stored_target.js"] },
+  {
+    name: "options",
+    roots: ["codegen/codegen_options.js", "regalloc/allocator_options.js", "optimize/pass_options.js"],
+    reachedFrom: "any",
+  },
   { name: "stub_generator", roots: ["compile/stub_generator_x64.js", "compile/stub_generator_arm64.js"] },
   { name: "stub_generator_x64", roots: ["compile/stub_generator_x64.js"] },
   { name: "stub_generator_arm64", roots: ["compile/stub_generator_arm64.js"] },
   { name: "rules", roots: ["validate/constant_rules.js", "validate/clauses.js"] },
   { name: "prototypes", roots: ["webassembly/js_prototypes.js"] },
-  { name: "analysis", roots: ["compile/module_analysis.js"] },
-  // Native threads load neither the analyses of bodies in JavaScript nor the driver of the other compiled form.
-  { name: "listed_bodies", roots: ["portable/listed_bodies.js", "portable/scan_bodies.js"], reachedFrom: "any" },
+  // What native threads need: neither the analyses of bodies in JavaScript nor the driver of the other compiled form.
+  { name: "native", roots: ["compile/module_analysis.js", "tiers/native_compiler.js"], reachedFrom: "any" },
   { name: "body_analysis", roots: ["translate/body_analysis.js"] },
   // The compiled form of the optimizer loads none of its TypeScript form.
   { name: "form", roots: ["portable/portable_compiler.js"] },

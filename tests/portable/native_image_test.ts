@@ -3,6 +3,9 @@
  * none of which is run: modules move up by other means.
  */
 import assert from "node:assert/strict";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { checksum } from "../../engine/artifact/checksum.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
 import { hostBackend } from "../../engine/compile/host_backend.ts";
@@ -48,10 +51,14 @@ Deno.test(
   "no damaged copy of the compiler is run, and none is read twice",
   { ignore: Deno.build.os !== "linux" },
   () => {
+    const folder = mkdtempSync(join(tmpdir(), "waft-native-"));
+    const file = join(folder, "image.bin");
+    writeFileSync(file, new Uint8Array(4096).fill(0xcc));
     let reads = 0;
     const zeros = { start: 0, thunk: 0 };
     const native: NativeCompiler = {
       images: () => [new Uint8Array(64), new Uint8Array(4096).fill(0xcc)].map((copy) => (reads++, copy)),
+      file,
       imageBytes: 4096,
       checksum: [1, 2, 3, 4],
       codeBytes: 4096,
@@ -84,5 +91,6 @@ Deno.test(
       assert.equal(jobs.state, "absent");
     }
     assert.equal(reads, 2);
+    rmSync(folder, { recursive: true });
   },
 );

@@ -29,7 +29,7 @@ import { realmStore } from "../../engine/runtime/realm_store.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
-import { describeModule, startNativeBodies } from "../../engine/tiers/native_compiler.ts";
+import { describeModule, makeInstance, startNativeBodies } from "../../engine/tiers/native_compiler.ts";
 import { NativeJobs } from "../../engine/tiers/native_job.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { nativeCompiler } from "../../scripts/package/build_native_compiler.ts";
@@ -151,8 +151,9 @@ Deno.test("a compiler that faults ends its job, and nothing else", { ignore: !IS
   const description = describeModule(work.env);
   const { thread } = realmStore();
   const run = (begun: BegunImage<UnplacedCode>, words = description.words) => {
-    const bodies = startNativeBodies(thread, NATIVE, begun, { ...description, words });
-    assert.ok(bodies);
+    const instance = makeInstance(thread, NATIVE, description.bodies.length);
+    assert.ok(instance);
+    const bodies = startNativeBodies(instance, begun, { ...description, words });
     return outcome(() => bodies.advance());
   };
   // The index of a body that does not exist: its offset is read far outside of the memory.

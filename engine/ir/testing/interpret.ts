@@ -8,7 +8,8 @@
 import { Bug } from "../../base/errors.ts";
 import { TRAP } from "../../base/traps.ts";
 import { EVAL_DONE, EVAL_NAN, evalHi, evalLo, evaluate } from "../eval.ts";
-import { atomicWidth, boundsBytes, boundsMemory, type IrFunction, REGION, regionKind } from "../function.ts";
+import type { IrFunction } from "../function.ts";
+import { atomicWidth, boundsBytes, boundsMemory, REGION, regionKind } from "../regions.ts";
 import { CALL_NULL_CODE, CHARGE_OWES, FLAG, OP, OP_FLAGS, OP_ROWS } from "../ops.ts";
 import { isAccess, isAtomic } from "../print.ts";
 import { TY } from "../types.ts";

@@ -9,7 +9,8 @@
  */
 import { CONTEXT, MEMORY } from "../../abi/context_layout.ts";
 import { EVAL_NAN, EVAL_UNKNOWN, evalHi, evalLo, evaluate } from "../../ir/eval.ts";
-import { boundsBytes, CLASS_SIZES, type IrFunction, REGION, region, regionKind } from "../../ir/function.ts";
+import type { IrFunction } from "../../ir/function.ts";
+import { boundsBytes, CLASS_SIZES, REGION, region, regionKind } from "../../ir/regions.ts";
 import { FLAG, OP, OP_FLAGS, OP_ROWS } from "../../ir/ops.ts";
 import { TY } from "../../ir/types.ts";
 import { TRAP } from "../../base/traps.ts";

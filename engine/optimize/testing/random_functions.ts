@@ -5,8 +5,10 @@
  * Every block takes all variables as parameters, which is correct and maximally redundant; values are also used across
  * blocks where they dominate.
  */
-import { boundsWord, IrFunction, REGION, region } from "../../ir/function.ts";
-import { BLOCK_LOOP, CLASS_MEMORY0 } from "../../ir/function.ts";
+import { IrFunction } from "../../ir/function.ts";
+import { boundsWord, REGION, region } from "../../ir/regions.ts";
+import { BLOCK_LOOP } from "../../ir/function.ts";
+import { CLASS_MEMORY0 } from "../../ir/regions.ts";
 import { OP, OP_ROWS } from "../../ir/ops.ts";
 import { TY } from "../../ir/types.ts";
 import { TRAP } from "../../base/traps.ts";

@@ -12,6 +12,7 @@ export const PORTABLE: readonly string[] = [
   "wasm/ir_types.ts",
   "wasm/body_reader.ts",
   "ir/canonical_nan.ts",
+  "ir/regions.ts",
   "ir/function.ts",
   "ir/eval.ts",
   "ir/builder.ts",
