@@ -1,14 +1,12 @@
 /**
  * The first result in fresh processes, without a cache: from the bytes of a module to the end of its first run, on waft
- * with `tier: "auto"` and on V8 with its default pipeline, in alternating processes. Modules that cannot run alone are
- * only compiled. Out: medians in milliseconds, and the geometric mean of the ratios.
+ * with `tier: "auto"`, from its npm package, and on V8 with its default pipeline, in alternating processes. Modules
+ * that cannot run alone are only compiled. Out: medians in milliseconds, and the geometric mean of the ratios.
  */
-import { execFileSync } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import process from "node:process";
-import { fileURLToPath } from "node:url";
+import type { RunProgram } from "./engine_package.ts";
 import { geometricMean, median } from "./measure.ts";
 import { BIG_MODULES, fetchModule } from "./modules.ts";
 import type { Program } from "./programs.ts";
@@ -40,20 +38,23 @@ export interface FirstResult {
   readonly memoryRatio: number;
 }
 
-function child(side: "waft" | "v8", file: string, n: number | undefined): Times {
-  const script = fileURLToPath(new URL("first_child.ts", import.meta.url));
-  const args = ["run", "-A", "--no-check", script, side, "auto", file, ...(n === undefined ? [] : [String(n)])];
-  const output = execFileSync(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], timeout: 300_000 });
-  return JSON.parse(output.toString().trim().split("\n").at(-1) ?? "") as Times;
+function child(run: RunProgram, side: "waft" | "v8", file: string, n: number | undefined): Times {
+  return run("first_child.ts", [side, "auto", file, ...(n === undefined ? [] : [String(n)])]) as Times;
 }
 
 /** Measures the module in `file` in `rounds` pairs of processes. */
-function measure(name: string, file: string, n: number | undefined, rounds: number): FirstResult {
+function measure(
+  run: RunProgram,
+  name: string,
+  file: string,
+  n: number | undefined,
+  rounds: number,
+): FirstResult {
   const waft: Times[] = [];
   const v8: Times[] = [];
   for (let round = 0; round < rounds; round++) {
-    waft.push(child("waft", file, n));
-    v8.push(child("v8", file, n));
+    waft.push(child(run, "waft", file, n));
+    v8.push(child(run, "v8", file, n));
   }
   const of = (times: readonly Times[], key: keyof Times) => median(times.map((each) => each[key]));
   const [waftMs, v8Ms] = [of(waft, "firstMs"), of(v8, "firstMs")];
@@ -69,8 +70,9 @@ function measure(name: string, file: string, n: number | undefined, rounds: numb
   };
 }
 
-/** Measures the smallest module, `programs`, and the big modules that can be fetched. */
+/** Measures the smallest module, `programs`, and the big modules that can be fetched, in processes by `run`. */
 export function measureFirst(
+  run: RunProgram,
   programs: readonly Program[],
   fileOf: (program: Program) => string,
   rounds: number,
@@ -80,16 +82,16 @@ export function measureFirst(
   try {
     const smallest = join(folder, "smallest.wasm");
     writeFileSync(smallest, SMALLEST);
-    const results = [measure("smallest module", smallest, 1, rounds)];
+    const results = [measure(run, "smallest module", smallest, 1, rounds)];
     for (const program of programs) {
       progress(`first result of ${program.name}`);
-      results.push(measure(program.name, fileOf(program), program.n, rounds));
+      results.push(measure(run, program.name, fileOf(program), program.n, rounds));
     }
     for (const module of BIG_MODULES) {
       const found = fetchModule(module);
       if ("missing" in found) continue;
       progress(`first code of ${module.name}`);
-      results.push(measure(module.name, found.path, undefined, rounds));
+      results.push(measure(run, module.name, found.path, undefined, rounds));
     }
     return results;
   } finally {

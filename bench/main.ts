@@ -14,6 +14,7 @@ import { measureBoundary } from "./boundary.ts";
 import { measureArtifacts } from "./artifacts.ts";
 import { measureCollector } from "./collector.ts";
 import { measureControl } from "./control.ts";
+import { type RunProgram, withEnginePackage } from "./engine_package.ts";
 import { measureFirst } from "./first_result.ts";
 import { measureCompile } from "./compile_speed.ts";
 import { FULL, QUICK } from "./measure.ts";
@@ -81,10 +82,10 @@ async function runPrograms(): Promise<void> {
   }
 }
 
-function runWarmUps(): void {
+function runWarmUps(run: RunProgram): void {
   const programs = chosen.map((program) => ({ name: program.name, file: programPath(program), n: program.n }));
   const [rounds, ms] = options.quick ? [1, 500] : [3, 2000];
-  results.warmUp = measureWarmUps(programs, rounds, ms, progress, (name, error) => {
+  results.warmUp = measureWarmUps(run, programs, rounds, ms, progress, (name, error) => {
     failures++;
     results.notes.push(`warm-up of ${name} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
   });
@@ -137,12 +138,16 @@ const chosen = PROGRAMS.filter(({ name, kind }) => name.includes(options.filter)
 /** Whether the options select a part that a filter of programs does not concern. */
 const selects = (part: typeof PARTS[number]) => parts.includes(part) && options.filter === "";
 if (parts.includes("run")) await runPrograms();
-if (parts.includes("first")) {
-  await attempt("first results", () => {
-    results.first = measureFirst(chosen, programPath, options.quick ? 3 : 15, progress);
+const [hasFirst, hasWarmUp] = (["first", "warm-up"] as const).map((part) => parts.includes(part));
+if (hasFirst || hasWarmUp) {
+  await attempt("fresh processes", () => {
+    progress("building the engine's package");
+    withEnginePackage((run) => {
+      if (hasFirst) results.first = measureFirst(run, chosen, programPath, options.quick ? 3 : 15, progress);
+      if (hasWarmUp) runWarmUps(run);
+    });
   });
 }
-if (parts.includes("warm-up")) await attempt("warm-up", runWarmUps);
 if (parts.includes("kernels")) await runKernels();
 if (selects("boundary")) {
   await attempt("boundary", async () => {

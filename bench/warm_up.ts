@@ -5,15 +5,10 @@
  * ratio.
  *
  * The work of a process by a time is its number of runs, where a run in progress counts in part. Only ratios of
- * processes that ran one after the other are formed, so other load of the machine affects both. waft has its machine
- * code, as in a package: a checkout has none, so it is built first.
+ * processes that ran one after the other are formed, so other load of the machine affects both. waft is its npm
+ * package.
  */
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, rmSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
-import process from "node:process";
-import { fileURLToPath } from "node:url";
+import type { RunProgram } from "./engine_package.ts";
 import { geometricMean, median } from "./measure.ts";
 
 /** The times in milliseconds whose work is compared. */
@@ -85,38 +80,17 @@ export function nearBest(ends: RunEnds): number {
   return ends[runTimes(ends).findIndex((ms) => ms <= best * NEAR)];
 }
 
-/** Runs `action` with a folder that has the modules of machine code of packages (warm_up_child.ts). */
-function withMachineCode<T>(action: (folder: string) => T): T {
-  const folder = mkdtempSync(join(tmpdir(), "waft-warm-up-"));
-  try {
-    for (const name of ["build_native_kernel.ts", "build_native_compiler.ts"]) {
-      const script = fileURLToPath(new URL(`../scripts/package/${name}`, import.meta.url));
-      execFileSync(process.execPath, ["run", "-A", "--no-check", script, "--out", folder], { stdio: "pipe" });
-    }
-    return action(folder);
-  } finally {
-    rmSync(folder, { recursive: true, force: true });
-  }
-}
-
 /** Runs a program in a process for `ms` milliseconds. */
-function child(side: "waft" | "v8", { file, n }: WarmUpProgram, ms: number, machineCode: string): RunEnds {
-  const script = fileURLToPath(new URL("warm_up_child.ts", import.meta.url));
-  const args = ["run", "-A", "--no-check", script, side, file, String(n), String(ms), machineCode];
-  const output = execFileSync(process.execPath, args, { stdio: ["ignore", "pipe", "pipe"], timeout: 300_000 });
-  return JSON.parse(output.toString().trim().split("\n").at(-1) ?? "") as RunEnds;
+function child(run: RunProgram, side: "waft" | "v8", { file, n }: WarmUpProgram, ms: number): RunEnds {
+  return run("warm_up_child.ts", [side, file, String(n), String(ms)]) as RunEnds;
 }
 
-/**
- * Measures a program in `rounds` pairs of processes that run for `ms` milliseconds each, with the machine code in the
- * folder `machineCode`.
- */
-function measureWarmUp(program: WarmUpProgram, rounds: number, ms: number, machineCode: string): WarmUpResult {
+/** Measures a program in `rounds` pairs of processes that run for `ms` milliseconds each. */
+function measureWarmUp(run: RunProgram, program: WarmUpProgram, rounds: number, ms: number): WarmUpResult {
   const pairs: { waft: RunEnds; v8: RunEnds }[] = [];
   for (let round = 0; round < rounds; round++) {
     const [one, other] = round % 2 === 0 ? ["waft", "v8"] as const : ["v8", "waft"] as const;
-    const run = (side: "waft" | "v8") => child(side, program, ms, machineCode);
-    const ends = { [one]: run(one), [other]: run(other) };
+    const ends = { [one]: child(run, one, program, ms), [other]: child(run, other, program, ms) };
     pairs.push(ends as { waft: RunEnds; v8: RunEnds });
   }
   const of = (figure: (pair: { waft: RunEnds; v8: RunEnds }) => number) => median(pairs.map(figure));
@@ -138,8 +112,9 @@ export interface WarmUpFigures {
   readonly programs: readonly WarmUpResult[];
 }
 
-/** Measures all of `programs` as `measureWarmUp` does; `failed` gets the errors. */
+/** Measures all of `programs` as `measureWarmUp` does, in processes by `run`; `failed` gets the errors. */
 export function measureWarmUps(
+  run: RunProgram,
   programs: readonly WarmUpProgram[],
   rounds: number,
   ms: number,
@@ -147,16 +122,14 @@ export function measureWarmUps(
   failed: (name: string, error: unknown) => void,
 ): WarmUpFigures {
   const results: WarmUpResult[] = [];
-  withMachineCode((machineCode) => {
-    for (const program of programs) {
-      progress(program.name);
-      try {
-        results.push(measureWarmUp(program, rounds, ms, machineCode));
-      } catch (error) {
-        failed(program.name, error);
-      }
+  for (const program of programs) {
+    progress(program.name);
+    try {
+      results.push(measureWarmUp(run, program, rounds, ms));
+    } catch (error) {
+      failed(program.name, error);
     }
-  });
+  }
   const mean = (k: number) => geometricMean(results.map(({ curve }) => curve[k]));
   return { times: CURVE_MS, curve: results.length === 0 ? [] : CURVE_MS.map((_, k) => mean(k)), programs: results };
 }

@@ -1,15 +1,13 @@
 /**
  * A child process that runs one module again and again for a time. In: `waft` or `v8`, a file, the argument of its
- * export `run`, milliseconds, the folder of waft's machine code. Out: one JSON line with the times at which the runs
- * ended, in milliseconds after the bytes were handed to the engine, whose import is not counted.
+ * export `run`, milliseconds. Out: one JSON line with the times at which the runs ended, in milliseconds after the
+ * bytes were handed to the engine, whose import is not counted.
  */
 import { readFileSync } from "node:fs";
-import { createRequire } from "node:module";
-import { join } from "node:path";
 import process from "node:process";
 import type { Call } from "./sides.ts";
 
-const [side, file, n, ms, machineCode] = process.argv.slice(2);
+const [side, file, n, ms] = process.argv.slice(2);
 const bytes = new Uint8Array(readFileSync(file));
 const compile = side === "waft" ? await waftRun() : v8Run;
 const argument = Number(n);
@@ -29,16 +27,6 @@ function v8Run(bytes: Uint8Array<ArrayBuffer>): Call {
 
 async function waftRun(): Promise<typeof v8Run> {
   const { NewEngine } = await import("@waft/engine");
-  const { useNativeKernel } = await import("../engine/baseline/kernel_forms.ts");
-  const { useNativeCompiler } = await import("../engine/portable/late_native.ts");
-  // As in a package: the kernel is imported with the engine, the compiler is loaded when it is needed.
-  const load = createRequire(`${machineCode}/`);
-  useNativeKernel(load(`./native_${process.arch}.js`).NATIVE);
-  const image = () => readFileSync(join(machineCode, `compiler_image_${process.arch}.bin`));
-  useNativeCompiler(() => ({
-    ...load(`./native_compiler_${process.arch}.js`).NATIVE_COMPILER,
-    images: () => [image()],
-  }));
   const engine = NewEngine();
   return (bytes) => engine.compile(bytes).instantiate().exports["run"] as Call;
 }

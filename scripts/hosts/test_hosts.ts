@@ -409,7 +409,7 @@ async function testHosts(
 }
 
 try {
-  const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
+  const archives = await buildNpm(join(folder, "npm"), { kept: engineModulesOfTests() });
   console.log(`built ${archives.map((path) => path.slice(dirname(path).length + 1)).join(", ")}`);
   const programs = new Map<string, string>();
   for (const name of HOSTS) {

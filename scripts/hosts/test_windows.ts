@@ -267,7 +267,7 @@ async function makeProject(folder: string): Promise<string> {
   const project = join(folder, "project");
   mkdirSync(project);
   writeFileSync(join(project, "package.json"), '{ "private": true, "type": "module" }\n');
-  const archives = await buildNpm(join(folder, "npm"), undefined, ROOT, () => {}, engineModulesOfTests());
+  const archives = await buildNpm(join(folder, "npm"), { kept: engineModulesOfTests() });
   const args = ["install", "--no-audit", "--no-fund", "--os=win32", "--cpu=x64", ...archives];
   const { status, stdout, stderr } = spawnSync("npm", args, { cwd: project, encoding: "utf8" });
   if (status !== 0) throw new Error(`npm cannot install the packages for Windows:\n${stdout}${stderr}`);

@@ -16,7 +16,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { readTaskLine } from "../task_options.ts";
 import { installPackages } from "../../tests/support/test_packages.ts";
-import { buildNpm } from "../package/build_npm.ts";
+import { installEngine } from "../../bench/engine_package.ts";
 import { geometricMean, median } from "../../bench/measure.ts";
 import { PACKAGE_ROWS } from "../../bench/package_rows.ts";
 
@@ -116,21 +116,12 @@ function line({ name, hostMs, ratio, cpuRatio, memoryRatio }: Comparison): strin
 }
 
 /** Installs the packages and the engine of this tree in a folder of their own. */
-async function install(scratch: string): Promise<string> {
+function install(scratch: string): string {
   const packages = installPackages(fileURLToPath(new URL("../../bench/packages/", import.meta.url)));
   const folder = join(scratch, "project");
   mkdirSync(folder);
   spawnSync("cp", ["-r", "--reflink=auto", join(packages, "node_modules"), folder]);
-  const [engine] = await buildNpm(scratch);
-  mkdirSync(join(folder, "node_modules/@waft/engine"), { recursive: true });
-  const { status } = spawnSync("tar", [
-    "xzf",
-    engine,
-    "--strip-components=1",
-    "-C",
-    join(folder, "node_modules/@waft/engine"),
-  ]);
-  if (status !== 0) throw new Error(`cannot unpack ${engine}`);
+  installEngine(folder);
   return folder;
 }
 
@@ -153,7 +144,7 @@ if (import.meta.main) {
   const host = HOSTS[hostName];
   const scratch = mkdtempSync(join(tmpdir(), "waft-packages-"));
   try {
-    const folder = await install(scratch);
+    const folder = install(scratch);
     const nothing = (side: Side) =>
       median(Array.from({ length: rounds }, () => runChild(host, folder, side, "nothing", "return 0").cpu));
     const empty = { host: nothing("host"), waft: nothing("waft") };

@@ -12,7 +12,7 @@ import process from "node:process";
 import { NewEngine } from "@waft/engine";
 import { median } from "../../bench/measure.ts";
 import { runtimePath } from "../hosts/npm_runtimes.ts";
-import { buildNpm } from "../package/build_npm.ts";
+import { installEngine } from "../../bench/engine_package.ts";
 import { readTaskLine } from "../task_options.ts";
 
 /** Writes all of its memory. */
@@ -95,13 +95,10 @@ function run(host: readonly string[], folder: string, program: string, side: Sid
 }
 
 /** Puts the programs, the modules and the engine's package into a folder. */
-async function install(scratch: string): Promise<string> {
-  const [engine] = await buildNpm(scratch);
+function install(scratch: string): string {
   const folder = join(scratch, "project");
-  const target = join(folder, "node_modules/@waft/engine");
-  mkdirSync(target, { recursive: true });
-  const { status } = spawnSync("tar", ["xzf", engine, "--strip-components=1", "-C", target]);
-  if (status !== 0) throw new Error(`cannot unpack ${engine}`);
+  mkdirSync(folder);
+  installEngine(folder);
   for (const [name, text] of Object.entries(PROGRAMS)) writeFileSync(join(folder, name), text);
   writeFileSync(join(folder, "writer.wasm"), NewEngine().parse(WRITER).bytes);
   writeFileSync(join(folder, "large.wasm"), NewEngine().parse(largeText()).bytes);
@@ -121,7 +118,7 @@ if (import.meta.main) {
   const { values: { host, rounds, count } } = readTaskLine(task);
   const scratch = mkdtempSync(join(tmpdir(), "waft-lifetimes-"));
   try {
-    const folder = await install(scratch);
+    const folder = install(scratch);
     const command = host === "deno"
       ? [process.execPath, "run", "-A", "--no-check", "--quiet", "--no-config", "--node-modules-dir=manual"]
       : [runtimePath(host === "bun" ? "bun" : "node", scratch)];

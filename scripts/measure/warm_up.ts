@@ -6,6 +6,7 @@
  */
 import process from "node:process";
 import { programPath, PROGRAMS } from "../../bench/programs.ts";
+import { withEnginePackage } from "../../bench/engine_package.ts";
 import { measureWarmUps, type WarmUpProgram, warmUpTable } from "../../bench/warm_up.ts";
 import { progress, readTaskLine } from "../task_options.ts";
 
@@ -29,17 +30,21 @@ function moduleOf(operand: string): WarmUpProgram {
 const programs = operands.length > 0 ? operands.map(moduleOf) : PROGRAMS.filter(({ name }) => name.includes(filter))
   .map((program) => ({ name: program.name, file: programPath(program), n: program.n }));
 let failures = 0;
-const { times, curve, programs: results } = measureWarmUps(
-  programs,
-  rounds,
-  seconds * 1000,
-  progress,
-  (name, error) => {
-    failures++;
-    console.error(`${name} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
-  },
-);
-progress("");
-console.log(warmUpTable(results));
-console.log(`mean by time: ${curve.map((ratio, k) => `${times[k]} ms ${ratio.toFixed(2)}`).join(", ")}`);
+progress("building the engine's package");
+withEnginePackage((run) => {
+  const { times, curve, programs: results } = measureWarmUps(
+    run,
+    programs,
+    rounds,
+    seconds * 1000,
+    progress,
+    (name, error) => {
+      failures++;
+      console.error(`${name} failed: ${error instanceof Error ? error.message.split("\n")[0] : error}`);
+    },
+  );
+  progress("");
+  console.log(warmUpTable(results));
+  console.log(`mean by time: ${curve.map((ratio, k) => `${times[k]} ms ${ratio.toFixed(2)}`).join(", ")}`);
+});
 process.exit(failures > 0 ? 1 : 0);

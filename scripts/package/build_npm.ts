@@ -1,7 +1,8 @@
 /**
- * Builds the npm packages: `deno task build:npm [--out DIR] [--version VERSION]`. In: the packages of this tree, as
- * their deno.json describes them. Out: `waft-engine-VERSION.tgz`, `waft-component-VERSION.tgz` and
- * `waft-cli-VERSION.tgz` in DIR (dist/npm by default). Invariant: the same tree gives the same bytes.
+ * Builds the npm packages: `deno task build:npm [--out DIR] [--version VERSION] [--package FOLDER]`. In: the
+ * packages of this tree, as their deno.json describes them. Out: `waft-engine-VERSION.tgz`,
+ * `waft-component-VERSION.tgz` and `waft-cli-VERSION.tgz` in DIR (dist/npm by default). Invariant: the same tree gives
+ * the same bytes.
  *
  * `deno pack` emits JavaScript and declarations; npm_package.ts and the tables below add the rest that npm, Node and
  * Bun need, and npm_chunks.ts bundles the engine.
@@ -208,19 +209,25 @@ export function finishManifest(files: Files, row: PackageRow, root: string): { e
   return finished;
 }
 
+interface NpmOptions {
+  /** The version of the packages; that of the tree by default. */
+  readonly version?: string | undefined;
+  /** The tree; this one by default. */
+  readonly root?: string;
+  /** Called with the name of each step. */
+  readonly begin?: (step: string) => void;
+  /** Modules of the engine that keep their paths besides the exported ones: for tests. */
+  readonly kept?: readonly string[];
+  /** The folders of the packages to build; all by default. */
+  readonly packages?: readonly string[] | undefined;
+}
+
 /**
  * Builds the packages of a copy of a tree into `out`; returns the paths of the archives: engine, components, command,
  * create-waft.
- * `begin` is called with the name of each step. `kept` lists modules of the engine that keep their paths besides the
- * exported ones: for tests.
  */
-export async function buildNpm(
-  out: string,
-  version?: string,
-  root = ROOT,
-  begin: (step: string) => void = () => {},
-  kept: readonly string[] = [],
-): Promise<string[]> {
+export async function buildNpm(out: string, options: NpmOptions = {}): Promise<string[]> {
+  const { version, root = ROOT, begin = () => {}, kept = [], packages } = options;
   mkdirSync(out, { recursive: true });
   const { tree, remove } = copyTree(root);
   writeLiteralImports(tree);
@@ -233,7 +240,7 @@ export async function buildNpm(
       writeFileSync(path, writeArchive(new Map([...files].map(([file, bytes]) => [`package/${file}`, bytes]))));
       paths.push(path);
     };
-    for (const row of PACKAGES) {
+    for (const row of PACKAGES.filter(({ folder }) => packages?.includes(folder) ?? true)) {
       begin(`packing the ${row.folder === "." ? "command" : row.folder}`);
       const files = await buildPackage(row, version, join(scratch, String(paths.length)), tree, kept);
       write(files);
@@ -255,12 +262,18 @@ if (import.meta.main) {
     options: {
       out: { value: "DIR", help: "output folder", default: "dist/npm" },
       version: { value: "VERSION", help: "package version instead of the one in deno.json" },
+      package: { value: "FOLDER", help: "only the package of this folder: engine, component, or . for the command" },
     },
   });
   try {
-    const paths = await buildNpm(resolve(ROOT, values.out), values.version, ROOT, (step) => {
+    const begin = (step: string) => {
       endProgress();
       startBlocking(step);
+    };
+    const paths = await buildNpm(resolve(ROOT, values.out), {
+      version: values.version,
+      begin,
+      packages: values.package === undefined ? undefined : [values.package],
     });
     endProgress();
     for (const path of paths) console.log(path);

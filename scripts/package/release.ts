@@ -207,7 +207,7 @@ function below(files: ReadonlyMap<string, Uint8Array>, version: string): Map<str
 /** Adds the packages for npm and JSR. */
 async function putPackages(tree: string, version: string, scratch: string, put: Put): Promise<void> {
   const { buildNpm } = await import("./build_npm.ts");
-  for (const path of await buildNpm(join(scratch, "npm"), version, tree)) {
+  for (const path of await buildNpm(join(scratch, "npm"), { version, root: tree })) {
     put(basename(path), new Uint8Array(readFileSync(path)), "npm", "any");
   }
   const { buildJsr } = await import("./jsr_package.ts");

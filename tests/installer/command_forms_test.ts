@@ -110,7 +110,7 @@ function bundle(folder: string): Form {
 }
 
 async function npmPackage(folder: string): Promise<Form> {
-  const archives = await buildNpm(folder, VERSION);
+  const archives = await buildNpm(folder, { version: VERSION });
   write(folder, [["package.json", "{}"]]);
   const { status, stderr } = spawnSync("npm", ["install", "--no-audit", "--no-fund", ...archives], {
     cwd: folder,
