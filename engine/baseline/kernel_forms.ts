@@ -8,7 +8,9 @@ import { hasAddressSpace } from "../host/memory/address_space.ts";
 import { hostArchitecture } from "../host/cpu.ts";
 import { currentHost } from "../host/current.ts";
 import { HOST_WEB_ASSEMBLY, type HostWebAssembly, MEMORY_ROOM, unlessRefused } from "../host/host_webassembly.ts";
+import { LateData } from "../host/late_data.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
+import { HAS_NATIVE_KERNEL } from "./generated/kernel_presence.ts";
 import { OPCODE_TABLE } from "./generated/opcode_table.ts";
 import * as layout from "./kernel/layout.ts";
 import type { LazyRoutine } from "./lazy_routine.ts";
@@ -92,8 +94,8 @@ const KERNELS: Readonly<Record<KernelTarget, LateModule<{ readonly KERNEL: strin
   ),
 };
 
-/** The kernels as machine code. */
-const NATIVES: Readonly<Record<KernelTarget, LateModule<{ readonly NATIVE: NativeKernel | undefined }>>> = {
+/** The kernels as machine code, as modules. */
+const NATIVE_MODULES: Readonly<Record<KernelTarget, LateModule<{ readonly NATIVE: NativeKernel | undefined }>>> = {
   x64: new LateModule(
     new URL(`./generated/native_x64.${SUFFIX}`, import.meta.url),
     () => import("./generated/native_x64.ts"),
@@ -104,10 +106,23 @@ const NATIVES: Readonly<Record<KernelTarget, LateModule<{ readonly NATIVE: Nativ
   ),
 };
 
-/** The kernel of this processor is imported at once: where `require` is slow, it is slower than importing. */
-await NATIVES[hostArchitecture()].load();
-const NATIVE: NativeKernel | undefined = NATIVES[hostArchitecture()].get().NATIVE;
-await (NATIVE === undefined ? KERNELS[hostArchitecture()].load() : KERNELS[hostArchitecture()].prepare());
+/** The kernels as machine code. */
+const NATIVES: Readonly<Record<KernelTarget, LateData<NativeKernel | undefined>>> = {
+  x64: new LateData(new URL("./generated/native_x64.json", import.meta.url), () => NATIVE_MODULES.x64.get().NATIVE),
+  arm64: new LateData(
+    new URL("./generated/native_arm64.json", import.meta.url),
+    () => NATIVE_MODULES.arm64.get().NATIVE,
+  ),
+};
+
+/** A checkout imports the kernel of this processor at once: where `require` is slow, it is slower than importing. */
+async function prepareKernels(): Promise<void> {
+  const arch = hostArchitecture();
+  await (HAS_NATIVE_KERNEL ? KERNELS[arch].prepare() : KERNELS[arch].load());
+  await NATIVE_MODULES[arch].prepare();
+}
+
+await prepareKernels();
 
 /** The kernel for `target`, compiled by the host; undefined if compilation fails. */
 function hostModule({ Module }: HostWebAssembly, target: KernelTarget): WebAssembly.Module | undefined {
@@ -150,7 +165,8 @@ export function setNativeMaker(make: (native: NativeKernel) => Kernel | undefine
 /** Creates kernels from machine code, from the compiled module (compiled on first use), or from the source. */
 class KernelMaker {
   #module: WebAssembly.Module | undefined;
-  #native: NativeKernel | undefined;
+  /** The machine code; "unread" until the first kernel is made. */
+  #native: NativeKernel | "unread" | undefined;
   readonly #spares: Kernel[] = [];
   readonly #target: KernelTarget;
   readonly #source: typeof import("./source_kernel.ts") | undefined;
@@ -158,7 +174,12 @@ class KernelMaker {
   constructor(target: KernelTarget, source: typeof import("./source_kernel.ts") | undefined) {
     this.#target = target;
     this.#source = source;
-    this.#native = target === hostArchitecture() ? NATIVE : undefined;
+    this.#native = HAS_NATIVE_KERNEL && target === hostArchitecture() ? "unread" : undefined;
+  }
+
+  get #code(): NativeKernel | undefined {
+    if (this.#native === "unread") this.#native = NATIVES[this.#target].get();
+    return this.#native;
   }
 
   /** Makes kernels of this machine code from now on. */
@@ -180,7 +201,7 @@ class KernelMaker {
 
   /** The form of the next kernel. */
   get form(): KernelForm {
-    return this.#native !== undefined ? "native" : this.#source !== undefined ? "typescript" : "wasm";
+    return this.#code !== undefined ? "native" : this.#source !== undefined ? "typescript" : "wasm";
   }
 
   /**
@@ -219,15 +240,16 @@ class KernelMaker {
    * on.
    */
   #makeNative(): Kernel | undefined {
-    if (this.#native === undefined || makeNative === undefined) return undefined;
+    if (this.#code === undefined || makeNative === undefined) return undefined;
     const kernel = this.#instantiateNative();
     if (kernel === undefined) this.#native = undefined;
     return kernel;
   }
 
   #instantiateNative(): Kernel | undefined {
-    if (this.#native === undefined || !hasAddressSpace(currentHost(), MEMORY_ROOM)) return undefined;
-    return makeNative?.(this.#native);
+    const code = this.#code;
+    if (code === undefined || !hasAddressSpace(currentHost(), MEMORY_ROOM)) return undefined;
+    return makeNative?.(code);
   }
 
   #makeOther(): Kernel | undefined {

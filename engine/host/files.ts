@@ -72,6 +72,12 @@ export function isReadableFile(path: string | URL): boolean {
   }
 }
 
+/** The path of a `file:` URL. On Deno, it does not load the Node compatibility layer, except on Windows. */
+export function filePath(url: URL): string {
+  const isPlain = own !== undefined && own.build.os !== "windows" && !/%2f/i.test(url.pathname);
+  return isPlain ? decodeURIComponent(url.pathname) : nodeModule("node:url").fileURLToPath(url);
+}
+
 /** The contents of a file. */
 export function readFile(path: string | URL): Uint8Array<ArrayBuffer> {
   return own === undefined ? new Uint8Array(nodeModule("node:fs").readFileSync(path)) : own.readFileSync(path);

@@ -5,7 +5,8 @@
  */
 import { fromBase64 } from "../base/base64.ts";
 import { hostArchitecture } from "../host/cpu.ts";
-import { isReadableFile, readFile } from "../host/files.ts";
+import { filePath, isReadableFile, readFile } from "../host/files.ts";
+import { LateData } from "../host/late_data.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import { nodeModule } from "../host/process.ts";
 import { HAS_NATIVE_COMPILER } from "./generated/native_presence.ts";
@@ -14,7 +15,7 @@ import type { NativeCompiler, NativeCompilerCode } from "./native_code.ts";
 type NativeModule = { readonly NATIVE_COMPILER: NativeCompilerCode | undefined };
 type PackedModule = { readonly PACKED_COMPILER: string | undefined };
 
-const CODES: Readonly<Record<"x64" | "arm64", LateModule<NativeModule>>> = {
+const CODE_MODULES: Readonly<Record<"x64" | "arm64", LateModule<NativeModule>>> = {
   x64: new LateModule(
     new URL(`./generated/native_compiler_x64.${SUFFIX}`, import.meta.url),
     () => import("./generated/native_compiler_x64.ts"),
@@ -22,6 +23,17 @@ const CODES: Readonly<Record<"x64" | "arm64", LateModule<NativeModule>>> = {
   arm64: new LateModule(
     new URL(`./generated/native_compiler_arm64.${SUFFIX}`, import.meta.url),
     () => import("./generated/native_compiler_arm64.ts"),
+  ),
+};
+
+const CODES: Readonly<Record<"x64" | "arm64", LateData<NativeCompilerCode | undefined>>> = {
+  x64: new LateData(
+    new URL("./generated/native_compiler_x64.json", import.meta.url),
+    () => CODE_MODULES.x64.get().NATIVE_COMPILER,
+  ),
+  arm64: new LateData(
+    new URL("./generated/native_compiler_arm64.json", import.meta.url),
+    () => CODE_MODULES.arm64.get().NATIVE_COMPILER,
   ),
 };
 
@@ -46,7 +58,7 @@ const PACKED: Readonly<Record<"x64" | "arm64", LateModule<PackedModule>>> = {
 /** Must be called before {@linkcode nativeCompilerCode} where modules cannot be loaded synchronously. */
 export async function prepareNativeCompiler(): Promise<void> {
   const arch = hostArchitecture();
-  await CODES[arch].prepare();
+  await CODE_MODULES[arch].prepare();
   if (HAS_NATIVE_COMPILER && !isReadableFile(FILES[arch])) await PACKED[arch].prepare();
 }
 
@@ -84,7 +96,7 @@ function* images(): Generator<Uint8Array> {
 /** The path of the image's file, which may not exist; undefined if it was read in advance. */
 function imagePath(): string | undefined {
   const file = FILES[hostArchitecture()];
-  return kept === undefined && file.protocol === "file:" ? nodeModule("node:url").fileURLToPath(file) : undefined;
+  return kept === undefined && file.protocol === "file:" ? filePath(file) : undefined;
 }
 
 /** Loads machine code that is used in place of that of packages. */
@@ -103,6 +115,6 @@ export function hasNativeCompiler(): boolean {
 /** The machine code, loaded now. */
 export function nativeCompilerCode(): NativeCompiler | undefined {
   if (given !== undefined) return given();
-  const code = CODES[hostArchitecture()].get().NATIVE_COMPILER;
+  const code = CODES[hostArchitecture()].get();
   return code && { ...code, images, file: imagePath() };
 }

@@ -1,9 +1,9 @@
 /**
  * Compiles the optimizing compiler to machine code, for packages:
  * `deno run -A scripts/package/build_native_compiler.ts --out DIR`. In: the compiler as WebAssembly
- * (engine/portable/generated/) and the optimizing compiler of the same tree. Out: `native_presence.js`,
- * and for each processor ARCH `native_compiler_ARCH.js`, its image `compiler_image_ARCH.bin`, and the same compressed,
- * `packed_compiler_ARCH.js`, in DIR; native_modules.ts has their places.
+ * (engine/portable/generated/) and the optimizing compiler of the same tree. Out: `native_presence.js`, and for each
+ * processor ARCH `native_compiler_ARCH.json`, the same as a module, its image `compiler_image_ARCH.bin`, and that
+ * compressed as a module, `packed_compiler_ARCH.js`, in DIR; native_modules.ts has their places.
  * Invariants: the same tree gives the same bytes; the verifier of machine code has proven each function.
  */
 import { writeFileSync } from "node:fs";
@@ -127,13 +127,12 @@ async function nativeFiles(arch: typeof NATIVE_TARGETS[number]): Promise<[string
   const { images, ...description } = await nativeCompiler(arch);
   const [image] = images();
   const packed = brotliCompressSync(image, { params: { [constants.BROTLI_PARAM_SIZE_HINT]: image.length } });
+  const json = JSON.stringify(description);
   const module = (text: string) =>
     `/** The compiler as machine code for ${arch}. Made by scripts/package/build_native_compiler.ts. */\n${text}\n`;
   return [
-    [
-      `native_compiler_${arch}.js`,
-      module(`const NATIVE_COMPILER = ${JSON.stringify(description)};\nexport { NATIVE_COMPILER };`),
-    ],
+    [`native_compiler_${arch}.json`, json],
+    [`native_compiler_${arch}.js`, module(`const NATIVE_COMPILER = ${json};\nexport { NATIVE_COMPILER };`)],
     [`compiler_image_${arch}.bin`, image],
     [`packed_compiler_${arch}.js`, module(`export const PACKED_COMPILER = "${packed.toString("base64")}";`)],
   ];

@@ -1,8 +1,9 @@
 /**
  * Compiles the kernels of the baseline tier to machine code, for packages:
  * `deno run -A scripts/package/build_native_kernel.ts --out DIR`. In: the kernels as WebAssembly
- * (engine/baseline/generated/) and the optimizing compiler of the same tree. Out: `native_x64.js` and `native_arm64.js`
- * in DIR, which replace the modules of that name. Invariant: the same tree gives the same bytes.
+ * (engine/baseline/generated/) and the optimizing compiler of the same tree. Out: in DIR, `kernel_presence.js`, and for
+ * each processor ARCH `native_ARCH.json` and a module with the same contents, `native_ARCH.js`; the modules replace
+ * those of that name. Invariant: the same tree gives the same bytes.
  */
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { Buffer } from "node:buffer";
@@ -87,12 +88,14 @@ export async function nativeKernel(arch: typeof NATIVE_TARGETS[number]): Promise
   };
 }
 
-/** The module that contains the machine code for `arch`, as JavaScript. */
-async function nativeModule(arch: typeof NATIVE_TARGETS[number]): Promise<string> {
-  return `/** The kernel as machine code for ${arch}. Made by scripts/package/build_native_kernel.ts. */
-const NATIVE = ${JSON.stringify(await nativeKernel(arch))};
+/** The files with the machine code for `arch`, by name. */
+async function nativeFiles(arch: typeof NATIVE_TARGETS[number]): Promise<[string, string][]> {
+  const json = JSON.stringify(await nativeKernel(arch));
+  const module = `/** The kernel as machine code for ${arch}. Made by scripts/package/build_native_kernel.ts. */
+const NATIVE = ${json};
 export { NATIVE };
 `;
+  return [[`native_${arch}.json`, json], [`native_${arch}.js`, module]];
 }
 
 if (import.meta.main) {
@@ -101,5 +104,8 @@ if (import.meta.main) {
     about: "Compiles the kernels of the baseline tier to machine code, for packages.",
     options: { out: { value: "DIR", help: "output folder", default: "." } },
   });
-  for (const arch of NATIVE_TARGETS) writeFileSync(join(out, `native_${arch}.js`), await nativeModule(arch));
+  for (const arch of NATIVE_TARGETS) {
+    for (const [name, contents] of await nativeFiles(arch)) writeFileSync(join(out, name), contents);
+  }
+  writeFileSync(join(out, "kernel_presence.js"), "export const HAS_NATIVE_KERNEL = true;\n");
 }

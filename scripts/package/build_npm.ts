@@ -15,7 +15,7 @@ import process from "node:process";
 import { fileURLToPath } from "node:url";
 import { endProgress, startBlocking } from "../../project/base/progress.ts";
 import { writeArchive } from "../../project/packages/archive.ts";
-import { NATIVE_IMAGES, NATIVE_MODULES, NATIVE_SCRIPTS, PACKED_MODULES } from "./native_modules.ts";
+import { NATIVE_FILES, NATIVE_MODULES, NATIVE_SCRIPTS, PACKED_MODULES } from "./native_modules.ts";
 import { createWaftFiles } from "./create_waft.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
 import { bundleModules } from "./npm_chunks.ts";
@@ -142,7 +142,7 @@ function addNativeModules(files: Files, root: string, scratch: string): void {
   for (const script of NATIVE_SCRIPTS) deno(["run", "--allow-all", "--quiet", script, "--out", scratch], root);
   const add = (folder: string, name: string) => void files.set(`${folder}/${name}`, readFileSync(join(scratch, name)));
   for (const { folder, name } of [...NATIVE_MODULES, ...PACKED_MODULES]) add(folder, `${name}.js`);
-  for (const { folder, name } of NATIVE_IMAGES) add(folder, name);
+  for (const { folder, name } of NATIVE_FILES) add(folder, name);
 }
 
 /** Adds the pages of the API reference, which a package cannot build from sources. */

@@ -17,6 +17,7 @@ interface NativeFile {
 
 /** The modules. */
 export const NATIVE_MODULES: readonly NativeFile[] = [
+  { folder: "baseline/generated", name: "kernel_presence" },
   { folder: "baseline/generated", name: "native_x64" },
   { folder: "baseline/generated", name: "native_arm64" },
   { folder: "portable/generated", name: "native_presence" },
@@ -24,8 +25,12 @@ export const NATIVE_MODULES: readonly NativeFile[] = [
   { folder: "portable/generated", name: "native_compiler_arm64" },
 ];
 
-/** The images, which synchronous code reads. */
-export const NATIVE_IMAGES: readonly NativeFile[] = [
+/** The files that synchronous code reads: images, and what the modules contain. */
+export const NATIVE_FILES: readonly NativeFile[] = [
+  { folder: "baseline/generated", name: "native_x64.json" },
+  { folder: "baseline/generated", name: "native_arm64.json" },
+  { folder: "portable/generated", name: "native_compiler_x64.json" },
+  { folder: "portable/generated", name: "native_compiler_arm64.json" },
   { folder: "portable/generated", name: "compiler_image_x64.bin" },
   { folder: "portable/generated", name: "compiler_image_arm64.bin" },
 ];

@@ -8,7 +8,7 @@ import { join } from "node:path";
 import process from "node:process";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { ReleaseKeys } from "../../project/versions/release_index.ts";
-import { NATIVE_IMAGES, NATIVE_MODULES, NATIVE_SCRIPTS } from "./native_modules.ts";
+import { NATIVE_FILES, NATIVE_MODULES, NATIVE_SCRIPTS } from "./native_modules.ts";
 import { writeLiteralImports } from "./literal_imports.ts";
 import { compileQuickRunsEagerly, compileRunsEagerly } from "./quick_profile.ts";
 import { filesBelow, run, sha256 } from "./release_files.ts";
@@ -95,7 +95,7 @@ const PLACES: readonly (readonly [from: string, to: string, copy?: readonly [str
   ['"../build/module.wasm"', '"../build/module.wasm"'],
   // No command starts a runner: `waft runner` is one.
   ["`./program.${SUFFIX}`", '"./waft.js"'],
-  ...NATIVE_IMAGES.map(({ name }) => [`"./generated/${name}"`, `"./${name}"`] as const),
+  ...NATIVE_FILES.map(({ name }) => [`"./generated/${name}"`, `"./${name}"`] as const),
   ...LATE.map(([name, folder]) => [`\`./${folder}${name}.\${SUFFIX}\``, `"./${name}.js"`] as const),
   ...EARLY.map((path) => [`\`${path}.\${SUFFIX}\``, `"${path}.js"`] as const),
   ['"../api/self_test_program.ts"', '"./self_test_program.js"'],
@@ -253,7 +253,7 @@ function withNativeModules<T>(tree: string, action: () => T): { bundled: T; imag
       run(process.execPath, ["run", "--allow-all", "--quiet", script, "--out", scratch], tree);
     }
     for (const { path, name } of kept) writeFileSync(path, readFileSync(join(scratch, `${name}.js`)));
-    const images = NATIVE_IMAGES.map(({ name }) => [name, new Uint8Array(readFileSync(join(scratch, name)))] as const);
+    const images = NATIVE_FILES.map(({ name }) => [name, new Uint8Array(readFileSync(join(scratch, name)))] as const);
     return { bundled: action(), images: new Map(images) };
   } finally {
     for (const { path, text } of kept) writeFileSync(path, text);
@@ -310,7 +310,7 @@ function engineStampOf(tree: string): string {
 
 /** The place of a program or an image as a module of FIRST_FOLDER sees it; other modules are in the same folder. */
 function fromFirst(place: string): string {
-  const outside = [...PROGRAMS.map(([name]) => `"./${name}.js"`), ...NATIVE_IMAGES.map(({ name }) => `"./${name}"`)];
+  const outside = [...PROGRAMS.map(([name]) => `"./${name}.js"`), ...NATIVE_FILES.map(({ name }) => `"./${name}"`)];
   return outside.includes(place) ? place.replace("./", "../") : place;
 }
 

@@ -17,7 +17,7 @@ import { fileURLToPath } from "node:url";
 import { platformName } from "../../project/base/paths.ts";
 import { VERSION } from "../../project/base/version_string.ts";
 import { denoCache, fetchProgram } from "./pinned_deno.ts";
-import { NATIVE_IMAGES } from "./native_modules.ts";
+import { NATIVE_FILES } from "./native_modules.ts";
 import { MODULES_BY_URL, placedModules } from "./release_bundle.ts";
 import { executableName, run, say } from "./release_files.ts";
 import { readTaskLine } from "../task_options.ts";
@@ -114,11 +114,11 @@ function writeModules(tree: string, version: string, folder: string): void {
 /** Images keep the names by which they are read. */
 const IMAGE_OPTIONS = ["--loader=.bin:file", "--asset-naming=[name].[ext]"];
 
-/** The images that are read on a platform: native threads compile on Linux alone. */
+/** The images that are read on a platform: native threads compile on Linux alone. Modules contain the rest. */
 function imagesFor(platform: string): string[] {
   const [os, arch] = platform.split("/");
   const suffix = `_${arch === "amd64" ? "x64" : arch}.bin`;
-  return os === "linux" ? NATIVE_IMAGES.map(({ name }) => name).filter((name) => name.endsWith(suffix)) : [];
+  return os === "linux" ? NATIVE_FILES.map(({ name }) => name).filter((name) => name.endsWith(suffix)) : [];
 }
 
 /** The executable's name for a platform, such as `waft-windows-amd64.exe`. */

@@ -11,7 +11,7 @@ import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 
 /** Modules that only optimized code, invalid bodies, texts or collections need. */
 const HEAVY =
-  /^engine\/(optimize\/|regalloc\/|script\/|compile\/(body_compiler|module_analysis|verify_module)|translate\/(?!module_interface|late_)|ir\/(?!types)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places|text_format)|verify\/|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_|portable\/(?!late_|generated\/native_presence))/;
+  /^engine\/(optimize\/|regalloc\/|script\/|compile\/(body_compiler|module_analysis|verify_module)|translate\/(?!module_interface|late_)|ir\/(?!types)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places|text_format)|verify\/|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target)|baseline\/generated\/kernel_(?!presence)|portable\/(?!late_|generated\/native_presence))/;
 
 const HOST_PARTS = ["engine/backend_x64/stored_target.ts", "engine/backend_arm64/stored_target.ts"];
 
