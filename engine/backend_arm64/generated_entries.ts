@@ -14,3 +14,10 @@ export const LAZY_ENTRY = {
     labels: {},
   },
 } as const;
+
+export const LOOP_ENTRY = {
+  arm64: {
+    code: "mydA+eADAJEAAACU/wNAkf8DAJH/e8GowANf1g==",
+    labels: { call: 4, high: 12, low: 16, ret: 20 },
+  },
+} as const;

@@ -4,12 +4,14 @@
  */
 import { fromBase64 } from "../base/base64.ts";
 import { FILLER } from "../codegen/align_image.ts";
+import { appendLoopEntry } from "../codegen/loop_entry.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { relocateImage } from "../codegen/relocate.ts";
 import { StubStore } from "../codegen/stored_stubs.ts";
-import type { StubGenerator, Target } from "../codegen/target.ts";
+import type { CodegenContext, StubGenerator, Target } from "../codegen/target.ts";
 import { putWord } from "../codegen/words.ts";
-import { ENTRY_JUMP, LAZY_ENTRY } from "./generated_entries.ts";
+import { FAULT_FRAME } from "./abi.ts";
+import { ENTRY_JUMP, LAZY_ENTRY, LOOP_ENTRY } from "./generated_entries.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
 import { registerFile } from "./registers.ts";
@@ -60,6 +62,34 @@ function writeLazyEntry(bytes: Uint8Array, at: number, index: number, slot: numb
   putWord(bytes, at + 16, LAZY[4]);
 }
 
+/** The immediate of ADD, and the frames that two of them release; those of the baseline tier are smaller. */
+const SUM_BITS = 12;
+const SUM_FIELD = 10;
+const MAX_RELEASED = 1 << (2 * SUM_BITS);
+
+/** See LoopEntryTarget; `frameBytes` is that of a faulting site (abi.ts). */
+function emitLoopEntry(context: CodegenContext, code: MachineCode, index: number, frameBytes: number): number {
+  const { labels: { call, high, low, ret } } = LOOP_ENTRY.arm64;
+  const distance = frameBytes - FAULT_FRAME;
+  // The last instruction but one takes the return address with the word below it.
+  const released = distance - 8;
+  if (released < 0 || released >= MAX_RELEASED) {
+    throw new RangeError(`A frame of ${frameBytes} bytes has no loop entry`);
+  }
+  const highPart = released >> SUM_BITS, lowPart = released & ((1 << SUM_BITS) - 1);
+  const words = wordsOf(LOOP_ENTRY.arm64);
+  words[high >> 2] |= highPart << SUM_FIELD;
+  words[low >> 2] |= lowPart << SUM_FIELD;
+  const parts = new Uint8Array(words.buffer);
+  const rest = [
+    ...(highPart === 0 ? [] : [parts.subarray(high, low)]),
+    ...(highPart !== 0 && lowPart === 0 ? [] : [parts.subarray(low, ret)]),
+    parts.subarray(ret),
+  ];
+  const start = context.explicitBounds ? 0 : call;
+  return appendLoopEntry(code, FILLER.arm64, parts.subarray(start, high), rest, index, distance);
+}
+
 /** 64-bit Arm (Linux and macOS), from Armv8.0 on.
  * `generator` is called for code that is not stored. */
 export function storedARM64(generator: () => StubGenerator): Target {
@@ -77,11 +107,7 @@ export function storedARM64(generator: () => StubGenerator): Target {
     writeEntryJump,
     writeLazyEntry,
     lazyEntryBytes: LAZY.byteLength,
-    loopEntry: {
-      pollResume: POLL_RESUME,
-      pollBytes: POLL_BYTES,
-      emit: (...args) => generator().emitLoopEntry(...args),
-    },
+    loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
     processStubs: store.process((os) => generator().processStubs(os)),
     cacheMaintenance: store.cacheMaintenance,
     fastEntry: (...args) => generator().fastEntry(...args),

@@ -21,3 +21,10 @@ export const GATE = {
     labels: { block: 9, slow: 12, stub: 19 },
   },
 } as const;
+
+export const LOOP_ENTRY = {
+  x64: {
+    code: "TYt3SEiJ4OgAAAAASIPEf0iBxP///3/D",
+    labels: { call: 4, short: 12, long: 16, ret: 23 },
+  },
+} as const;

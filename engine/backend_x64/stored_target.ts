@@ -4,12 +4,13 @@
  */
 import { fromBase64 } from "../base/base64.ts";
 import { FILLER } from "../codegen/align_image.ts";
+import { appendLoopEntry } from "../codegen/loop_entry.ts";
 import type { MachineCode } from "../codegen/machine_code.ts";
 import { relocateImage } from "../codegen/relocate.ts";
 import { StubStore } from "../codegen/stored_stubs.ts";
-import type { LazyGate, StubGenerator, Target } from "../codegen/target.ts";
+import type { CodegenContext, LazyGate, StubGenerator, Target } from "../codegen/target.ts";
 import { putWord } from "../codegen/words.ts";
-import { ENTRY_JUMP, GATE, LAZY_ENTRY } from "./generated_entries.ts";
+import { ENTRY_JUMP, GATE, LAZY_ENTRY, LOOP_ENTRY } from "./generated_entries.ts";
 import { STUBS } from "./generated_stubs.ts";
 import { POLL_BYTES, POLL_RESUME } from "./poll_frame.ts";
 import { registerFile } from "./registers.ts";
@@ -51,6 +52,21 @@ const LAZY_GATE: LazyGate = {
   },
 };
 
+/** The largest frame that the short form of ADD releases. */
+const MAX_SHORT = 127;
+
+/** See LoopEntryTarget. */
+function emitLoopEntry(context: CodegenContext, code: MachineCode, index: number, frameBytes: number): number {
+  const { code: text, labels: { call, short, long, ret } } = LOOP_ENTRY.x64;
+  const parts = fromBase64(text);
+  parts[long - 1] = frameBytes;
+  putWord(parts, ret - 4, frameBytes);
+  const sum = frameBytes <= MAX_SHORT ? parts.subarray(short, long) : parts.subarray(long, ret);
+  const rest = [...(frameBytes === 0 ? [] : [sum]), parts.subarray(ret)];
+  const start = context.explicitBounds ? 0 : call;
+  return appendLoopEntry(code, FILLER.x64, parts.subarray(start, short), rest, index, frameBytes);
+}
+
 /** x86-64 with the System V calling convention, also on Windows (host/code/windows_code.ts). SSE4.1 is required.
  * `generator` is called for code that is not stored. */
 export function storedX64(generator: () => StubGenerator): Target {
@@ -69,11 +85,7 @@ export function storedX64(generator: () => StubGenerator): Target {
     writeLazyEntry,
     lazyEntryBytes: LAZY.length,
     lazyGate: LAZY_GATE,
-    loopEntry: {
-      pollResume: POLL_RESUME,
-      pollBytes: POLL_BYTES,
-      emit: (...args) => generator().emitLoopEntry(...args),
-    },
+    loopEntry: { pollResume: POLL_RESUME, pollBytes: POLL_BYTES, emit: emitLoopEntry },
     processStubs: store.process((os) => generator().processStubs(os)),
     fastEntry: (...args) => generator().fastEntry(...args),
   };

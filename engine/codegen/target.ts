@@ -173,13 +173,10 @@ export interface Target {
 }
 
 /** The parts of a target that generate code. Most programs need no more than what is stored (stored_stubs.ts). */
-export interface StubGenerator extends
-  Pick<
-    Target,
-    "emitStubs" | "emitEntryThunk" | "emitHostThunk" | "processStubs" | "cacheMaintenance" | "fastEntry"
-  > {
-  emitLoopEntry: LoopEntryTarget["emit"];
-}
+export type StubGenerator = Pick<
+  Target,
+  "emitStubs" | "emitEntryThunk" | "emitHostThunk" | "processStubs" | "cacheMaintenance" | "fastEntry"
+>;
 
 /** The code through which an image's entries lead to machine code that compiles a body (baseline/lazy_routine.ts). */
 export interface LazyGate {

@@ -1,13 +1,22 @@
 /** The stored stubs are those that the generators emit. */
 import assert from "node:assert/strict";
-import { MachineCode } from "../../engine/codegen/machine_code.ts";
+import { toHex } from "../../engine/base/hex.ts";
+import { CONTEXT, MEMORY } from "../../engine/abi/context_layout.ts";
+import { FUNCTION_ALIGNMENT } from "../../engine/codegen/align_image.ts";
+import { MachineCode, RELOC } from "../../engine/codegen/machine_code.ts";
 import { StubStore } from "../../engine/codegen/stored_stubs.ts";
 import { STUBS as ARM64_STUBS } from "../../engine/backend_arm64/generated_stubs.ts";
 import { STUBS as X64_STUBS } from "../../engine/backend_x64/generated_stubs.ts";
+import { FAULT_FRAME, paramLocations as armParams } from "../../engine/backend_arm64/abi.ts";
+import { registerFile as armRegisters } from "../../engine/backend_arm64/registers.ts";
 import { ARM64 } from "../../engine/backend_arm64/target.ts";
+import { paramLocations as x64Params } from "../../engine/backend_x64/abi.ts";
+import { registerFile as x64Registers } from "../../engine/backend_x64/registers.ts";
 import { X64 } from "../../engine/backend_x64/target.ts";
 import { CPU_FEATURES } from "../../engine/host/cpu.ts";
 import { TY } from "../../engine/ir/types.ts";
+import { assembleArm64 } from "./assembler/assemble_arm64.ts";
+import { assembleX64 } from "./assembler/assemble_x64.ts";
 import { FOLDER, generatedFiles, generatedStubs, GENERATORS, stubContext } from "./build_stubs.ts";
 import { outOfDate } from "./generated_files.ts";
 
@@ -119,5 +128,69 @@ Deno.test("references are passed as 64-bit integers are: both have one stored th
     const signature = (...params: number[]) => ({ params: Uint8Array.from(params), results: Uint8Array.of() });
     const signatures = [signature(TY.I32, TY.REF), signature(TY.F32, TY.I64, TY.F64, TY.V128)];
     assert.deepEqual([0, 1].map((id) => hasEntryThunk(id, stubContext({ signatures }))), [true, false]);
+  }
+});
+
+/** The first parameter of the rest of a function, which is the address of the frame. */
+const ADDRESS = Uint8Array.of(TY.I64);
+const LENGTH = CONTEXT.SIZE + MEMORY.LENGTH;
+
+/** The text of a loop entry for a frame of `bytes`, and the distance to its return address. */
+const LOOP_ENTRIES = {
+  x64: (bytes: number, explicitBounds: boolean) => ({
+    distance: bytes,
+    code: assembleX64([
+      ...(explicitBounds ? [`mov r14, [r15 + ${LENGTH}]`] : []),
+      `mov ${x64Registers(false).names[x64Params(ADDRESS)[0]]}, rsp`,
+      "call next",
+      "next:",
+      ...(bytes === 0 ? [] : [`add rsp, ${bytes}`]),
+      "ret",
+    ].join("\n")).bytes,
+  }),
+  arm64: (bytes: number, explicitBounds: boolean) => {
+    const released = bytes - FAULT_FRAME - 8;
+    return {
+      distance: bytes - FAULT_FRAME,
+      code: assembleArm64([
+        ...(explicitBounds ? [`ldr x27, [x28, #${LENGTH}]`] : []),
+        `mov ${armRegisters(false).names[armParams(ADDRESS)[0]]}, sp`,
+        "next:",
+        "bl next",
+        ...(released < 4096 ? [] : [`add sp, sp, #${Math.floor(released / 4096)}, lsl #12`]),
+        ...(released >= 4096 && released % 4096 === 0 ? [] : [`add sp, sp, #${released % 4096}`]),
+        "ldp xzr, x30, [sp], #16",
+        "ret",
+      ].join("\n")).bytes,
+    };
+  },
+} as const;
+
+Deno.test("stored entries of loops are those of an assembler, for frames of all sizes", () => {
+  const sizes = {
+    x64: [0, 8, 16, 120, 127, 128, 136, 4096, 70000, 1 << 24],
+    // The distance to the return address, which is in the frame, and FAULT_FRAME.
+    arm64: [8, 24, 4088, 4096, 4104, 4112, 8200, 70008, (1 << 24) - 8, 1 << 24].map((bytes) => bytes + FAULT_FRAME),
+  };
+  for (const { name, loopEntry } of [X64, ARM64]) {
+    for (const bytes of sizes[name]) {
+      for (const explicitBounds of [false, true]) {
+        const code = new MachineCode(3, 0);
+        code.length = 5;
+        const start = loopEntry!.emit(stubContext({ explicitBounds }), code, 2, bytes);
+        assert.equal(start, FUNCTION_ALIGNMENT);
+        assert.ok(code.bytes.subarray(5, start).every((byte) => byte === FILLERS[name]));
+        const { distance, code: expected } = LOOP_ENTRIES[name](bytes, explicitBounds);
+        assert.equal(toHex(code.bytes.slice(start, code.length)), toHex(expected), `${name} ${bytes}`);
+        const { relocs, callRows, trapRows } = contents(code);
+        const returnsTo = start + 8 + (explicitBounds ? 4 : 0);
+        assert.deepEqual(relocs, [[returnsTo - 4, RELOC.FUNCTION, 2]]);
+        assert.deepEqual([...callRows, ...trapRows], [returnsTo, distance, 0, 0, -1, 0]);
+      }
+    }
+  }
+  for (const bytes of [0, 16, (1 << 24) + 32]) {
+    const emit = () => ARM64.loopEntry!.emit(stubContext({}), new MachineCode(1, 0), 0, bytes);
+    assert.throws(emit, /has no loop entry/);
   }
 });

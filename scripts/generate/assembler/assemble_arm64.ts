@@ -61,7 +61,10 @@ function operandOf(token: string, isLabel: boolean): [string, number, OperandRea
     case "#s":
       return [`#${NUMBER}`, 1, ([text], fields) => void (fields["s"] = Number(text))];
     case "#A":
-      return [`#${NUMBER}`, 1, ([text], fields) => void (fields["i"] = Number(text))];
+      return [`#${NUMBER}(, lsl #12)?`, 2, ([text, shift], fields) => {
+        fields["i"] = Number(text);
+        fields["s"] = shift === undefined ? 0 : 1;
+      }];
     case "#H":
       return [`#${NUMBER}(?:, lsl #(\\d+))?`, 2, ([text, shift = "0"], fields) => {
         fields["i"] = Number(text);

@@ -1,9 +1,10 @@
 /**
  * Entries whose operands are filled in when they are written: that of a function with its only argument
- * (engine/host/code/object_entry.ts), those of functions that are compiled when they are called, and the gate to which
- * these lead (target.ts of the backends). A label behind an instruction is the end of the operand that is filled in; on
- * arm64, operands are fields of the words at the labels.
+ * (engine/host/code/object_entry.ts), those of functions that are compiled when they are called, the gate to which
+ * these lead, and those of loops (stored_target.ts of the backends). A label behind an instruction is the end of the
+ * operand that is filled in; on arm64, operands are fields of the words at the labels.
  */
+import { CONTEXT, MEMORY } from "../../../engine/abi/context_layout.ts";
 
 /** Jumps to the function with the argument `pointer`. */
 const X64_BOUND = `
@@ -73,9 +74,55 @@ stub:
   .balign 32, 204
 `;
 
+/** Offset in the context of the length of memory 0, which is in a register. */
+const LENGTH = CONTEXT.SIZE + MEMORY.LENGTH;
+
+/**
+ * On-stack replacement: a baseline function continues here when it is resumed at a poll, with its frame at the stack
+ * pointer. Calls the optimized rest of the function with the address of the frame, which stays on the stack meanwhile,
+ * so that stack walks see an ordinary call; then returns to the caller. Each label begins a part: explicit bounds need
+ * the first one, since the memory may be longer after a poll, and of the sums at most one releases the frame.
+ */
+const X64_LOOP = `
+  .globl call
+  .globl short
+  .globl long
+  .globl ret
+  mov r14, [r15 + ${LENGTH}]
+call:
+  mov rax, rsp
+  call short
+short:
+  add rsp, 0x7f
+long:
+  add rsp, 0x7fffffff
+ret:
+  ret
+`;
+
+/** The return address is in the uppermost word of the frame. The sums are the high and the low part of its size. */
+const ARM64_LOOP = `
+  .globl call
+  .globl high
+  .globl low
+  .globl ret
+  ldr x27, [x28, #${LENGTH}]
+call:
+  mov x0, sp
+rest:
+  bl rest
+high:
+  add sp, sp, #0, lsl #12
+low:
+  add sp, sp, #0
+ret:
+  ldp xzr, x30, [sp], #16
+  ret
+`;
+
 /** By use and processor. */
 export const ENTRIES = {
   bound: { x64: X64_BOUND, arm64: ARM64_BOUND },
-  x64: { jump: { x64: X64_JUMP }, lazy: { x64: X64_LAZY }, gate: { x64: X64_GATE } },
-  arm64: { jump: { arm64: ARM64_JUMP }, lazy: { arm64: ARM64_LAZY } },
+  x64: { jump: { x64: X64_JUMP }, lazy: { x64: X64_LAZY }, gate: { x64: X64_GATE }, loop: { x64: X64_LOOP } },
+  arm64: { jump: { arm64: ARM64_JUMP }, lazy: { arm64: ARM64_LAZY }, loop: { arm64: ARM64_LOOP } },
 } as const;
