@@ -99,7 +99,7 @@ export function storedARM64(generator: () => StubGenerator): Target {
     filler: FILLER.arm64,
     elideKey: "frame-elide-reghomed",
     registers: registerFile,
-    emitStubs: store.emitter((context, code) => generator().emitStubs(context, code)),
+    emitStubs: store.emitStubs,
     emitEntryThunk: store.thunk("entry", (id, context, code) => generator().emitEntryThunk(id, context, code)),
     emitHostThunk: store.thunk("host", (id, context, code) => generator().emitHostThunk(id, context, code)),
     hasEntryThunk: store.hasEntryThunk,

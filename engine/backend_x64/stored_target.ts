@@ -76,7 +76,7 @@ export function storedX64(generator: () => StubGenerator): Target {
     filler: FILLER.x64,
     elideKey: "frame-elide",
     registers: registerFile,
-    emitStubs: store.emitter((context, code) => generator().emitStubs(context, code)),
+    emitStubs: store.emitStubs,
     emitEntryThunk: store.thunk("entry", (id, context, code) => generator().emitEntryThunk(id, context, code)),
     emitHostThunk: store.thunk("host", (id, context, code) => generator().emitHostThunk(id, context, code)),
     hasEntryThunk: store.hasEntryThunk,

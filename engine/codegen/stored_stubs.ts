@@ -9,7 +9,7 @@
 import { fromBase64 } from "../base/base64.ts";
 import { type Signature, TY } from "../ir/types.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
-import type { MachineCode } from "./machine_code.ts";
+import { MachineCode } from "./machine_code.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
 
 /** A thunk. Offsets are relative to its start. */
@@ -22,18 +22,40 @@ export interface StoredThunk {
   readonly calls: readonly (readonly number[])[];
 }
 
-/** The stubs of an image, which begins with them. */
-export interface StoredImage {
-  /** Bytes in base64. */
+/** A call site: the columns of MachineCode. */
+export type StoredCall = readonly [
+  at: number,
+  frame: number,
+  pos: number,
+  site: number,
+  landing: number,
+  cross: number,
+];
+
+/**
+ * A stub of images. Its code is the same in each image that has it, since stubs refer to each other by relocations.
+ * Offsets are relative to its start.
+ */
+export interface StoredStub {
+  /** One of STUB. */
+  readonly number: number;
+  /** Its size in bytes. */
+  readonly size: number;
+  /** Relocations: [offset, kind, target]. None when absent. */
+  readonly relocs?: readonly (readonly [number, number, number])[];
+  /** None when absent. */
+  readonly calls?: readonly StoredCall[];
+  /** Offsets of 32-bit displacements of the context's tags. None when absent. */
+  readonly tags?: readonly number[];
+  /** The variants of images that have it, as bits of a hexadecimal number. All when absent. */
+  readonly variants?: string;
+}
+
+/** The stubs of all variants of images. An image begins with its stubs, in this order. */
+export interface StoredImages {
+  /** The code of all stubs, one after another, in base64. */
   readonly code: string;
-  /** Pairs: a stub's number, its offset. */
-  readonly starts: readonly number[];
-  /** Relocations, three numbers each: offset, kind, target. */
-  readonly relocs: readonly number[];
-  /** Call sites: the columns of MachineCode. */
-  readonly calls: readonly number[];
-  /** Offsets of 32-bit displacements of the context's tags. */
-  readonly tags: readonly number[];
+  readonly stubs: readonly StoredStub[];
 }
 
 /** Thunks by kind, signature and, where it matters, processor ({@linkcode thunkKeys}). */
@@ -48,10 +70,8 @@ export interface StoredThunks {
  * longer than everything that it does with the rest.
  */
 export interface StoredStubs {
-  /** {@linkcode StoredImage}, each once. */
-  readonly images: readonly string[];
-  /** Indices in `images` by variant. */
-  readonly variants: Readonly<Record<string, number>>;
+  /** {@linkcode StoredImages}. */
+  readonly images: string;
   /** {@linkcode StoredThunks}. */
   readonly thunks: string;
   /** By operating system: ProcessStubs with `code`, in base64, in place of `bytes`. */
@@ -60,16 +80,17 @@ export interface StoredStubs {
   readonly cacheMaintenance?: string;
 }
 
-/** The name of the variant of the image stubs that `context` needs. */
-export function stubVariant({ explicitBounds, fuel, cpu, stack, continuations, descriptors }: CodegenContext): string {
-  return [
-    explicitBounds ? "explicit" : "guard",
-    fuel === true ? "fuel" : "",
-    cpu.has("avx") ? "avx" : "",
-    stack === "logged" ? stack : "",
-    continuations === true ? "continuations" : "",
-    descriptors === true ? "descriptors" : "",
-  ].join(" ").trim();
+/** The variant of the image stubs that `context` needs: a bit for each property on which they depend. */
+export function stubVariant({ explicitBounds, fuel, cpu, stack, continuations, descriptors }: CodegenContext): number {
+  const properties = [
+    explicitBounds,
+    fuel === true,
+    cpu.has("avx"),
+    stack === "logged",
+    continuations === true,
+    descriptors === true,
+  ];
+  return properties.reduce((bits, has, k) => has ? bits | 1 << k : bits, 0);
 }
 
 /** Functions that JavaScript calls have entry thunks, imported ones host thunks. */
@@ -96,7 +117,7 @@ export class StubStore {
   readonly #stored: StoredStubs;
   readonly #filler: number;
   #thunks: StoredThunks | undefined;
-  readonly #images = new Map<string, StubImage>();
+  readonly #images = new Map<number, StubImage>();
 
   /** `filler` is the byte between functions. */
   constructor(stored: StoredStubs, filler: number) {
@@ -104,14 +125,8 @@ export class StubStore {
     this.#filler = filler;
   }
 
-  /** The image stubs of the backend: stored, or generated for a variant that is not. */
-  emitter(generate: Target["emitStubs"]): Target["emitStubs"] {
-    return (context, code) => {
-      const image = this.#image(stubVariant(context));
-      if (image === undefined) generate(context, code);
-      else image.append(context, code);
-    };
-  }
+  /** Target.emitStubs. */
+  readonly emitStubs: Target["emitStubs"] = (context, code) => this.#image(stubVariant(context)).append(context, code);
 
   /** The process stubs of the backend, which come from `generate` for an operating system without stored ones. */
   process(generate: Target["processStubs"]): Target["processStubs"] {
@@ -154,13 +169,10 @@ export class StubStore {
     return thunks[keys[common] ?? keys[own]];
   }
 
-  #image(variant: string): StubImage | undefined {
+  #image(variant: number): StubImage {
     const known = this.#images.get(variant);
     if (known !== undefined) return known;
-    const { images, variants } = this.#stored;
-    const stored = images[variants[variant]];
-    if (stored === undefined) return undefined;
-    const image = new StubImage(JSON.parse(stored) as StoredImage);
+    const image = new StubImage(JSON.parse(this.#stored.images) as StoredImages, variant, this.#filler);
     this.#images.set(variant, image);
     return image;
   }
@@ -177,30 +189,51 @@ function appendThunk({ code: text, relocs, calls }: StoredThunk, code: MachineCo
   code.appendSites(Int32Array.from(calls.flatMap(([at, ...rest]) => [start + at, ...rest])), NO_SITES);
 }
 
-/** The stubs of one variant. */
-class StubImage {
-  readonly #bytes: Uint8Array;
-  readonly #calls: Int32Array;
-  readonly #stored: StoredImage;
+/** Whether images of a variant have the stub. */
+function isIn({ variants }: StoredStub, variant: number): boolean {
+  return variants === undefined || (BigInt(`0x${variants}`) >> BigInt(variant) & 1n) === 1n;
+}
 
-  constructor(stored: StoredImage) {
-    this.#bytes = fromBase64(stored.code);
-    this.#calls = Int32Array.from(stored.calls);
-    this.#stored = stored;
+/** The stubs of one variant, in an image of their own. */
+class StubImage {
+  readonly #code = new MachineCode(0, 0);
+  /** Offsets of displacements of the context's tags. */
+  readonly #tags: number[] = [];
+
+  constructor({ code: text, stubs }: StoredImages, variant: number, filler: number) {
+    const bytes = fromBase64(text);
+    const code = this.#code;
+    let at = 0;
+    for (const stub of stubs) {
+      const { number, size, relocs = [], calls = [], tags = [] } = stub;
+      const end = at + size;
+      if (isIn(stub, variant)) {
+        alignImage(code, FUNCTION_ALIGNMENT, filler);
+        const start = code.stubStart[number] = code.length;
+        code.reserve(size);
+        code.bytes.set(bytes.subarray(at, end), start);
+        code.length += size;
+        for (const [offset, kind, target] of relocs) code.addReloc(start + offset, kind, target);
+        for (const [offset, ...rest] of calls) code.addCallSite(start + offset, ...rest);
+        for (const offset of tags) this.#tags.push(start + offset);
+      }
+      at = end;
+    }
+    code.bytes = code.bytes.slice(0, code.length);
   }
 
   /** Appends the stubs to an empty image. */
   append(context: CodegenContext, code: MachineCode): void {
-    const { starts, relocs, tags } = this.#stored;
-    code.reserve(this.#bytes.length);
-    code.bytes.set(this.#bytes);
-    code.length = this.#bytes.length;
-    for (let k = 0; k < starts.length; k += 2) code.stubStart[starts[k]] = starts[k + 1];
-    for (let k = 0; k < relocs.length; k += 3) code.addReloc(relocs[k], relocs[k + 1], relocs[k + 2]);
-    code.appendSites(this.#calls, NO_SITES);
+    const { bytes, stubStart, relocAt, relocKind, relocTarget, callRows } = this.#code;
+    code.reserve(bytes.length);
+    code.bytes.set(bytes);
+    code.length = bytes.length;
+    code.stubStart.set(stubStart);
+    for (let k = 0; k < relocAt.length; k++) code.addReloc(relocAt[k], relocKind[k], relocTarget[k]);
+    code.appendSites(callRows, NO_SITES);
     const { tagsOffset } = context.layout;
     const view = new DataView(code.bytes.buffer, code.bytes.byteOffset);
-    for (const at of tags) view.setInt32(at, tagsOffset, true);
+    for (const at of this.#tags) view.setInt32(at, tagsOffset, true);
   }
 }
 

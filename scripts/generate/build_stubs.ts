@@ -9,9 +9,12 @@ import { isDeepStrictEqual } from "node:util";
 import { layoutContext } from "../../engine/abi/context_layout.ts";
 import { GENERATOR as ARM64 } from "../../engine/backend_arm64/stub_generator.ts";
 import { GENERATOR as X64 } from "../../engine/backend_x64/stub_generator.ts";
+import { FILLER } from "../../engine/codegen/align_image.ts";
 import { CALL_COLUMNS, MachineCode } from "../../engine/codegen/machine_code.ts";
 import {
-  type StoredImage,
+  type StoredCall,
+  type StoredImages,
+  type StoredStub,
   type StoredStubs,
   type StoredThunk,
   type StoredThunks,
@@ -40,6 +43,8 @@ interface StubGenerators extends Pick<StubGenerator, "emitStubs" | "processStubs
   readonly thunks: Readonly<Record<ThunkKind, Target["emitEntryThunk"]>>;
   readonly cpus: readonly (readonly string[])[];
   readonly systems: readonly SystemName[];
+  /** The byte between stubs. */
+  readonly filler: number;
 }
 
 export const GENERATORS: readonly StubGenerators[] = [
@@ -49,6 +54,7 @@ export const GENERATORS: readonly StubGenerators[] = [
     thunks: { entry: X64.emitEntryThunk, host: X64.emitHostThunk },
     cpus: [[], ["avx"]],
     systems: ["linux", "darwin", "windows"],
+    filler: FILLER.x64,
   },
   {
     ...ARM64,
@@ -56,6 +62,7 @@ export const GENERATORS: readonly StubGenerators[] = [
     thunks: { entry: ARM64.emitEntryThunk, host: ARM64.emitHostThunk },
     cpus: [[]],
     systems: ["linux", "darwin"],
+    filler: FILLER.arm64,
   },
 ];
 
@@ -87,20 +94,101 @@ export function generatedStubs(emitStubs: Target["emitStubs"], context: CodegenC
 /** Two values of the tags' offset that differ in each byte, so that a comparison finds all bytes of displacements. */
 const OFFSETS = [0x01010100, 0x02020208] as const;
 
-/** The image stubs of one variant. */
-function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>): StoredImage {
-  const [code, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
-  const starts = [...code.stubStart].flatMap((start, number) => start < 0 ? [] : [number, start]);
-  const bytes = code.bytes.slice(0, code.length);
-  const tags: number[] = [];
-  for (let at = 0; at < code.length; at++) {
-    if (code.bytes[at] === other.bytes[at]) continue;
-    tags.push(at);
-    bytes.fill(0, at, at + 4);
-    at += 3;
+/** The call sites of an image between two offsets, relative to the first. */
+function callsBetween({ callRows }: MachineCode, start: number, end: number): StoredCall[] {
+  const calls: StoredCall[] = [];
+  for (let row = 0; row < callRows.length; row += CALL_COLUMNS) {
+    const [at, frame, pos, site, landing, cross] = callRows.subarray(row, row + CALL_COLUMNS);
+    if (at > start && at <= end) calls.push([at - start, frame, pos, site, landing, cross]);
   }
-  const relocs = code.relocAt.flatMap((at, r) => [at, code.relocKind[r], code.relocTarget[r]]);
-  return { code: bytes.toBase64(), starts, relocs, calls: [...code.callRows], tags };
+  return calls;
+}
+
+/** The relocations of an image between two offsets, relative to the first. */
+function relocsBetween(
+  { relocAt, relocKind, relocTarget }: MachineCode,
+  start: number,
+  end: number,
+): [number, number, number][] {
+  return relocAt.flatMap((at, k): [number, number, number][] =>
+    at >= start && at < end ? [[at - start, relocKind[k], relocTarget[k]]] : []
+  );
+}
+
+/** A stub, its code in base64, and the variants that have it. */
+interface FoundStub extends Omit<StoredStub, "variants"> {
+  readonly code: string;
+}
+
+/** The image stubs of one variant, in their order, without the padding between them. */
+function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>, filler: number): FoundStub[] {
+  const [code, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
+  const starts = [...code.stubStart.entries()].filter(([, start]) => start >= 0).toSorted(([, a], [, b]) => a - b);
+  return starts.map(([number, start], k) => {
+    let end = starts[k + 1]?.[1] ?? code.length;
+    if (k + 1 < starts.length) { while (end > start && code.bytes[end - 1] === filler) end--; }
+    const bytes = code.bytes.slice(start, end);
+    const tags: number[] = [];
+    for (let at = start; at < end; at++) {
+      if (code.bytes[at] === other.bytes[at]) continue;
+      tags.push(at - start);
+      bytes.fill(0, at - start, at - start + 4);
+      at += 3;
+    }
+    const relocs = relocsBetween(code, start, end);
+    const calls = callsBetween(code, start, end);
+    return {
+      number,
+      size: bytes.length,
+      ...(relocs.length > 0 && { relocs }),
+      ...(calls.length > 0 && { calls }),
+      ...(tags.length > 0 && { tags }),
+      code: bytes.toBase64(),
+    };
+  });
+}
+
+/**
+ * The properties on which image stubs depend (stubVariant), for all variants: on any processor, `cpus` are the lists of
+ * optional instructions.
+ */
+export function stubVariants(cpus: readonly (readonly string[])[] = [[], ["avx"]]): Partial<CodegenContext>[] {
+  const flags = [false, true];
+  return flags.flatMap((explicitBounds) =>
+    flags.flatMap((fuel) =>
+      flags.flatMap((continuations) =>
+        flags.flatMap((descriptors) =>
+          (["counted", "logged"] as const).flatMap((stack) =>
+            cpus.map((cpu) => ({ explicitBounds, fuel, continuations, descriptors, stack, cpu: new Set(cpu) }))
+          )
+        )
+      )
+    )
+  );
+}
+
+/** The stubs of all variants. The order of their numbers is that of the variant with the most stubs. */
+function storedImages({ emitStubs, filler }: StubGenerators): StoredImages {
+  const all = stubVariants().map((parts) => ({
+    bit: 1n << BigInt(stubVariant(stubContext(parts))),
+    stubs: imageStubs(emitStubs, parts, filler),
+  }));
+  const order = all.map(({ stubs }) => stubs.map(({ number }) => number)).reduce((a, b) => b.length > a.length ? b : a);
+  const every = all.reduce((bits, { bit }) => bits | bit, 0n);
+  const found = new Map<string, { stub: FoundStub; variants: bigint }>();
+  for (const { bit, stubs } of all) {
+    for (const stub of stubs) {
+      const key = JSON.stringify(stub);
+      found.set(key, { stub, variants: (found.get(key)?.variants ?? 0n) | bit });
+    }
+  }
+  const rows = [...found.values()].toSorted((a, b) => order.indexOf(a.stub.number) - order.indexOf(b.stub.number));
+  const code = Uint8Array.from(rows.flatMap(({ stub }) => [...Uint8Array.fromBase64(stub.code)])).toBase64();
+  const stubs = rows.map(({ stub: { code: _, ...stub }, variants }) => ({
+    ...stub,
+    ...(variants !== every && { variants: variants.toString(16) }),
+  }));
+  return { code, stubs };
 }
 
 /**
@@ -192,17 +280,7 @@ function distinct<T>(): [T[], (value: T) => number] {
 }
 
 function storedStubs(generators: StubGenerators): StoredStubs {
-  const { emitStubs, processStubs, cacheMaintenance, cpus, systems } = generators;
-  const [images, imageIndex] = distinct<StoredImage>();
-  const variants: Record<string, number> = {};
-  for (const explicitBounds of [false, true]) {
-    for (const fuel of [false, true]) {
-      for (const cpu of cpus) {
-        const parts = { explicitBounds, fuel, cpu: new Set(cpu) };
-        variants[stubVariant(stubContext(parts))] = imageIndex(imageStubs(emitStubs, parts));
-      }
-    }
-  }
+  const { processStubs, cacheMaintenance, systems } = generators;
   const process = Object.fromEntries(systems.map((os) => {
     const { bytes, ...rest } = processStubs(os);
     return [os, JSON.stringify({ code: bytes.toBase64(), ...rest })];
@@ -215,10 +293,8 @@ function storedStubs(generators: StubGenerators): StoredStubs {
       keys[key] = thunkIndex(thunk);
     }
   }
-  const texts = images.map((image) => JSON.stringify(image));
   return {
-    images: texts,
-    variants,
+    images: JSON.stringify(storedImages(generators)),
     thunks: JSON.stringify({ thunks, keys } satisfies StoredThunks),
     process,
     ...(cacheMaintenance && { cacheMaintenance: cacheMaintenance().toBase64() }),
