@@ -80,7 +80,6 @@ const REALM_STATE: Readonly<Record<string, string>> = {
   "engine/baseline/kernel_forms.ts: makeNative": "set by the engine, which knows the thread of the realm",
   "engine/cache/source_stamp.ts: stamp": "a constant, computed once",
   "engine/api/engine.ts: mayStartThreads": "a property of the realm",
-  "engine/compile/host_backend.ts: backend": "a constant of the processor, made at its first use",
   "engine/drop_in/component_modules.ts: provided": "set by the component package, which knows components",
   "engine/host/clocks.ts: immediate": "a function of the host, found at its first use",
   "engine/host/cpu.ts: known": "a property of the machine, detected once",

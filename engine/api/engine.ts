@@ -34,7 +34,6 @@ import {
   type CompileOptions,
   optimizingForm,
   prepareBodyCompiler,
-  type ThunkImage,
   validateWhole,
 } from "../compile/compile.ts";
 import { bodySharing, prepareHelpers, sendJob, threadCount } from "../parallel/helper_threads.ts";
@@ -200,15 +199,6 @@ function optimizedFunction(tierUp: TierUp, index: number): number {
   return base + tables.functionStart[index];
 }
 
-/** Places the image of a module's late thunks. */
-function thunkModule(store: Store, { bytes, tables }: ThunkImage, module: CompiledModule): CompiledModule {
-  const { thread } = store;
-  const image = placeImage(thread.arena, bytes, tables);
-  const thunks = new CompiledModule(thread, module.valid, { ...module.description, image, sameAs: module });
-  store.addModule(thunks);
-  return thunks;
-}
-
 /** Compiles an intrinsic module, which has unchecked access to the address space; does not place its code. */
 function intrinsicCode(host: Host, binary: string, tier: "baseline" | "optimizing"): CompiledCode {
   return compileModule(decodeModule(fromBase64(binary)), { ...intrinsicOptions(host), target: hostBackend(), tier });
@@ -306,17 +296,16 @@ setSharedModuleCompiler({
         tier: "baseline",
         polls: true,
         storage: open,
-        lateThunks: true,
         growing: openGrowing,
         lazyFrom: 0,
         isValidated: true,
       }));
-    const { makeThunks, replaceable } = code;
+    const { replaceable } = code;
     const bodies = lazyBodies(thread, code, image);
     const compiled: CompiledModule = new CompiledModule(
       thread,
       { ...code.valid, hasUnknownFeatures: true }, // those of the bodies have not been looked for
-      { ...code, image, lateThunks: makeThunks && (() => thunkModule(space, makeThunks(), compiled)) },
+      { ...code, image },
     );
     space.addModule(compiled);
     const tierUp = replaceable && sharedTierUp(space, compiled, replaceable, sharing, true);
@@ -744,16 +733,14 @@ export class Engine implements Settings {
         tier: tier === "optimizing" ? "optimizing" : "baseline",
         polls: tier === "auto",
         share: bodySharing(this.#threads),
-        ...(isBound ? { storage: open, lateThunks: true } : {}),
+        ...(isBound ? { storage: open } : {}),
         ...(isBound && !this.#perfMap ? { growing: openGrowing, lazyFrom: this.#lazyFrom } : {}),
       }));
-    const { makeThunks } = code;
     const bodies = lazyBodies(thread, code, image);
     const compiled: CompiledModule = new CompiledModule(thread, code.valid, {
       ...code,
       image,
       placeOf: (offset) => places?.placeOf(offset),
-      lateThunks: makeThunks && (() => thunkModule(space, makeThunks(), compiled)),
     });
     space.addModule(compiled);
     if (this.#perfMap) addToPerfMap(compiled);

@@ -14,7 +14,7 @@ import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
 import { CONTEXT_REGISTER, LINK, registerFile, SCRATCH, SCRATCH2, SP, THREAD_REGISTER, ZERO } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
 import { emitPark } from "./park.ts";
-import { emitParkingThunk } from "./thunks.ts";
+import { emitParkingThunk, park } from "./thunks.ts";
 
 /** Appends the shared code to the (empty) image. */
 export function emitImageStubs(context: CodegenContext, code: MachineCode): void {
@@ -96,6 +96,6 @@ function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {
   else if (row.native) throw new Error(`Builtin "${row.name}" has no machine code`);
   else {
     const signature = { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) };
-    emitParkingThunk(s, signature, STATUS.BUILTIN, (to) => s.constant(to, BigInt(index)));
+    emitParkingThunk(s, signature, () => park(s, STATUS.BUILTIN, (to) => s.constant(to, BigInt(index))));
   }
 }

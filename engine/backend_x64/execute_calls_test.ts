@@ -1,26 +1,18 @@
 /**
  * Calls of every kind, run: overflow parameters and results, records of this and another instance, imports that park,
- * nested entries, builtins, tail calls, traps with their sites and frames, stack exhaustion, fast entries.
+ * nested entries, builtins, tail calls, traps with their sites and frames, stack exhaustion.
  */
 import { codeTables } from "../link/image.ts";
 import { deepEqual, equal, notEqual } from "node:assert/strict";
 import { RECORD, STATUS, THREAD } from "../abi/context_layout.ts";
-import type { Signature } from "../ir/types.ts";
-import { TY } from "../ir/types.ts";
 import { TRAP } from "../base/traps.ts";
 import { compileIr, type CompileSettings } from "./testing/compile_ir.ts";
 import { CAN_RUN, MEMORY_BYTES, NativeProcess } from "./testing/native_process.ts";
-import { buildFastEntry } from "./thunks.ts";
 
 const process = CAN_RUN ? new NativeProcess() : undefined;
 
 function test(name: string, fn: (p: NativeProcess) => void): void {
   Deno.test({ name, ignore: !CAN_RUN, fn: () => fn(process!) });
-}
-
-interface FastEntry {
-  readonly parameters: readonly ["i32", "i32", "f64", "i64", "i32", "f32", "i64", "i32"];
-  readonly result: "i64";
 }
 
 function place(p: NativeProcess, functions: string[], settings: CompileSettings = {}) {
@@ -404,42 +396,3 @@ function renumber(text: string): string {
   const order = [...text.matchAll(/^b(\d+)\(/gm)].map((match) => match[1]);
   return text.replace(/\bb(\d+)\(/g, (_, k) => `b${order.indexOf(k)}(`);
 }
-
-test("a fast entry passes machine types and leaves the result in its slot too", (p) => {
-  const text = `func 0 (i32 f64 i64 i32 f32 i64 i32) -> (i64)
-b0(v1:i32 v2:f64 v3:i64 v4:i32 v5:f32 v6:i64 v7:i32):
-  v8:i64 = TRUNC_SAT_S v2
-  v9:i64 = TRUNC_SAT_S v5
-  v10:i64 = EXTEND_U v1
-  v11:i64 = EXTEND_U v4
-  v12:i64 = EXTEND_U v7
-  v13:i64 = CONST 10
-  v14:i64 = MUL v10 v13
-  v15:i64 = ADD v14 v8
-  v16:i64 = MUL v15 v13
-  v17:i64 = ADD v16 v3
-  v18:i64 = MUL v17 v13
-  v19:i64 = ADD v18 v11
-  v20:i64 = MUL v19 v13
-  v21:i64 = ADD v20 v9
-  v22:i64 = MUL v21 v13
-  v23:i64 = ADD v22 v6
-  v24:i64 = MUL v23 v13
-  v25:i64 = ADD v24 v12
-  RETURN (v25)
-`;
-  const instance = place(p, [text]);
-  const signature: Signature = instance.codegen.signatures[0];
-  const slots = instance.context.address + 2048n;
-  instance.context.view.setBigUint64(2048 + 32, instance.functionAddress(0), true);
-  instance.context.view.setBigUint64(2048 + 40, instance.context.address, true);
-  const bytes = buildFastEntry(signature, slots, p.thread.address)!;
-  const entry = new Deno.UnsafeFnPointer<FastEntry>(p.placeBytes(bytes) as Deno.PointerObject<FastEntry>, {
-    parameters: ["i32", "i32", "f64", "i64", "i32", "f32", "i64", "i32"],
-    result: "i64",
-  });
-  equal(entry.call(2, 1, 2, 3n, 4, 5, 6n, 7), 1234567n);
-  equal(p.thread.view.getInt32(THREAD.STATUS, true), STATUS.DONE);
-  equal(p.thread.view.getBigUint64(THREAD.SLOTS, true), 1234567n);
-  equal(buildFastEntry({ params: new Uint8Array(6).fill(TY.I32), results: new Uint8Array(0) }, 0n, 0n), undefined);
-});

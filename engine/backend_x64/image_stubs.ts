@@ -14,7 +14,7 @@ import { X } from "./instructions.ts";
 import { emitMemoryMove, emitMemorySet } from "./native_builtins.ts";
 import { CONTEXT_REGISTER, FUEL, R11, RAX, RCX, registerFile, RSP } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
-import { emitParkingThunk } from "./thunks.ts";
+import { emitParkingThunk, park } from "./thunks.ts";
 import { emitQuickUnwinding } from "./unwind_stubs.ts";
 
 /** Appends the shared code to the (empty) image. */
@@ -132,6 +132,6 @@ function emitBuiltin(s: StubCode, row: BuiltinRow, index: number): void {
   else {
     emitQuickUnwinding(s, row.name as BuiltinName);
     const signature = { params: Uint8Array.from(row.params), results: Uint8Array.from(row.results) };
-    emitParkingThunk(s, signature, STATUS.BUILTIN, (to) => s.constant(to, BigInt(index)));
+    emitParkingThunk(s, signature, () => park(s, STATUS.BUILTIN, (to) => s.constant(to, BigInt(index))));
   }
 }

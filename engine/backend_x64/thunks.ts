@@ -1,9 +1,10 @@
 /**
- * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), parking
- * thunks (wasm → host functions and builtins), and fast entries with the machine types of the host's own calling
- * convention.
+ * Code between the thread state's SLOTS and the calling convention, per signature: entry thunks (host → wasm), and
+ * parking thunks (wasm → host functions and builtins). Out: their parts, of which programs make thunks
+ * (codegen/stored_thunks.ts), and whole thunks.
  */
-import { hasFastEntry, threadSlot } from "../codegen/thunks.ts";
+import type { AllThunkParts } from "../codegen/stored_thunks.ts";
+import { threadSlot, VALUE_TYPES } from "../codegen/thunks.ts";
 import { alignImage, FILLER, FUNCTION_ALIGNMENT } from "../codegen/align_image.ts";
 import { type MachineCode, RELOC, STUB } from "../codegen/machine_code.ts";
 import type { CodegenContext } from "../codegen/target.ts";
@@ -13,23 +14,7 @@ import { OVERFLOW_ENTRY, paramLocations, RECORD_REGISTER, resultLocations } from
 import { KIND } from "./emission.ts";
 import { X } from "./instructions.ts";
 import { CC } from "./machine_ops.ts";
-import {
-  CONTEXT_REGISTER,
-  R10,
-  R11,
-  R12,
-  R14,
-  R8,
-  R9,
-  RAX,
-  RBX,
-  RCX,
-  RDI,
-  RDX,
-  RSI,
-  RSP,
-  SCRATCH_VECTOR,
-} from "./registers.ts";
+import { CONTEXT_REGISTER, R11, R14, R8, RAX, RBX, RCX, RDI, RSI, SCRATCH_VECTOR } from "./registers.ts";
 import { StubCode } from "./stub_code.ts";
 
 const LOAD_ROWS: Readonly<Record<number, number>> = {
@@ -67,50 +52,55 @@ function loadSlots(s: StubCode, types: Uint8Array, locations: Int8Array, thread:
   if (last >= 0) s.rm(LOAD_ROWS[types[last]], thread, thread, threadSlot(last));
 }
 
-/**
- * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16
- * bytes per index, so entries of register values in between are copied too, to no effect. Changes `buffer`, `index` and
- * xmm15.
- */
-function copyOverflow(
-  s: StubCode,
-  locations: Int8Array,
-  toSlots: boolean,
-  thread: number,
-  buffer: number,
-  index: number,
-): void {
-  const first = locations.indexOf(-1);
-  if (first < 0) return;
-  const loop = s.newLabel();
+/** The registers that copying entries of the overflow buffer changes, besides xmm15. */
+interface CopyRegisters {
+  readonly thread: number;
+  readonly buffer: number;
+  readonly index: number;
+}
+
+/** Loads the address of the overflow buffer and the offset of its first entry that is copied. */
+function beginCopy(s: StubCode, { buffer, index }: CopyRegisters, first: number): void {
   s.rm(X.MOV64_L, buffer, CONTEXT_REGISTER, CONTEXT.OVERFLOW);
-  s.constant(index, BigInt(first * OVERFLOW_ENTRY));
+  s.constant(index, BigInt(first));
+}
+
+/** Copies entries up to the offset `end`. */
+function copyLoop(s: StubCode, { thread, buffer, index }: CopyRegisters, toSlots: boolean, end: number): void {
+  const loop = s.newLabel();
   s.bind(loop);
   const load = s.vexRow(X.MOVUPS_L);
   const store = s.vexRow(X.MOVUPS_S);
   s.rx(load, SCRATCH_VECTOR, toSlots ? buffer : thread, index, toSlots ? 0 : THREAD.SLOTS);
   s.rx(store, SCRATCH_VECTOR, toSlots ? thread : buffer, index, toSlots ? THREAD.SLOTS : 0);
   s.ri(X.ADD64_I, index, OVERFLOW_ENTRY);
-  s.ri(X.CMP32_I, index, locations.length * OVERFLOW_ENTRY);
+  s.ri(X.CMP32_I, index, end);
   s.branch(CC.B, loop);
 }
 
 /**
- * Parks with `status` and the number that `number` loads into eax: arguments to slots, and on resumption results from
- * slots. rbx and r14 serve as scratch because resume reloads them.
+ * Copies entries between the overflow buffer and the slots, from the first that is not in a register on: both have 16
+ * bytes per index, so entries of register values in between are copied too, to no effect.
  */
-export function emitParkingThunk(
-  s: StubCode,
-  signature: Signature,
-  status: number,
-  number: (register: number) => void,
-): void {
-  const params = paramLocations(signature.params);
-  const results = resultLocations(signature.results);
-  const after = s.newLabel();
+function copyOverflow(s: StubCode, locations: Int8Array, toSlots: boolean, registers: CopyRegisters): void {
+  const first = locations.indexOf(-1);
+  if (first < 0) return;
+  beginCopy(s, registers, first * OVERFLOW_ENTRY);
+  copyLoop(s, registers, toSlots, locations.length * OVERFLOW_ENTRY);
+}
+
+/** Parameters at entry, arguments when parking, and results. rbx and r14 are scratch because resume reloads them. */
+const ENTRY_COPY: CopyRegisters = { thread: RDI, buffer: RSI, index: RCX };
+const PARKING_COPY: CopyRegisters = { thread: R11, buffer: RBX, index: R14 };
+const RESULT_COPY: CopyRegisters = { thread: R11, buffer: RSI, index: RDI };
+
+function loadThread(s: StubCode): void {
   s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
-  copyOverflow(s, params, true, R11, RBX, R14);
-  storeSlots(s, signature.params, params, R11);
+}
+
+/** Parks with `status` and the number that `number` loads into eax; continues behind the jump. */
+export function park(s: StubCode, status: number, number: (register: number) => void): void {
+  const after = s.newLabel();
   number(RAX);
   s.rm(X.MOV32_S, RAX, R11, THREAD.PARK_INDEX);
   s.address(RBX, after);
@@ -118,11 +108,25 @@ export function emitParkingThunk(
   s.constant(RAX, BigInt(status));
   s.jumpStub(RELOC.STUB, STUB.PARK);
   s.bind(after);
-  s.fixup(KIND.CALL_SITE, 0, 0, 0, 0);
-  copyOverflow(s, results, false, R11, RSI, RDI);
-  loadSlots(s, signature.results, results, R11);
+}
+
+function endParking(s: StubCode): void {
   s.pop(R11);
   s.rr(X.JMP_M, 0, R11);
+}
+
+/** Leaves for the host by `leave`: arguments to slots, and on resumption results from slots. */
+export function emitParkingThunk(s: StubCode, signature: Signature, leave: (s: StubCode) => void): void {
+  const params = paramLocations(signature.params);
+  const results = resultLocations(signature.results);
+  loadThread(s);
+  copyOverflow(s, params, true, PARKING_COPY);
+  storeSlots(s, signature.params, params, R11);
+  leave(s);
+  s.fixup(KIND.CALL_SITE, 0, 0, 0, 0);
+  copyOverflow(s, results, false, RESULT_COPY);
+  loadSlots(s, signature.results, results, R11);
+  endParking(s);
 }
 
 function begin(context: CodegenContext, code: MachineCode): StubCode {
@@ -130,14 +134,22 @@ function begin(context: CodegenContext, code: MachineCode): StubCode {
   return new StubCode(context, code);
 }
 
+function parkForHost(s: StubCode): void {
+  park(s, STATUS.HOST, (to) => s.rm(X.MOV32_L, to, RECORD_REGISTER, RECORD.HOST));
+}
+
 /** Appends the thunk that a host function's record points at. */
 export function emitHostThunk(signatureId: number, context: CodegenContext, code: MachineCode): void {
   const s = begin(context, code);
   code.hostThunk[signatureId] = code.length;
-  emitParkingThunk(s, context.signatures[signatureId], STATUS.HOST, (to) => {
-    s.rm(X.MOV32_L, to, RECORD_REGISTER, RECORD.HOST);
-  });
+  emitParkingThunk(s, context.signatures[signatureId], parkForHost);
   s.finish();
+}
+
+/** Loads the record and the code of the callee. */
+function loadCallee(s: StubCode): void {
+  s.rm(X.MOV64_L, RECORD_REGISTER, RDI, THREAD.CALL_RECORD);
+  s.rm(X.MOV64_L, R11, RDI, THREAD.CALL_CODE);
 }
 
 /**
@@ -150,67 +162,53 @@ export function emitEntryThunk(signatureId: number, context: CodegenContext, cod
   const signature = context.signatures[signatureId];
   const params = paramLocations(signature.params);
   const results = resultLocations(signature.results);
-  copyOverflow(s, params, false, RDI, RSI, RCX);
-  s.rm(X.MOV64_L, RECORD_REGISTER, RDI, THREAD.CALL_RECORD);
-  s.rm(X.MOV64_L, R11, RDI, THREAD.CALL_CODE);
+  copyOverflow(s, params, false, ENTRY_COPY);
+  loadCallee(s);
   loadSlots(s, signature.params, params, RDI);
   s.rr(X.CALL_M, 0, R11);
   s.fixup(KIND.CALL_SITE, 0, 0, 0, 0);
-  s.rm(X.MOV64_L, R11, CONTEXT_REGISTER, CONTEXT.THREAD);
-  copyOverflow(s, results, true, R11, RSI, RDI);
+  loadThread(s);
+  copyOverflow(s, results, true, RESULT_COPY);
   storeSlots(s, signature.results, results, R11);
   s.op(X.RET);
   s.finish();
 }
 
-/** Registers of a C function's integer parameters after the first, and the number of registers for floats. */
-const HOST_INTEGERS = [RSI, RDX, RCX, R8, R9];
-const HOST_FLOATS = 8;
-
-/** The C function described at Target.fastEntry. */
-export function buildFastEntry(
-  signature: Signature,
-  slotsAddress: bigint,
-  threadAddress: bigint,
-): Uint8Array | undefined {
-  const { params, results } = signature;
-  if (!hasFastEntry(signature, HOST_INTEGERS.length, HOST_FLOATS)) return undefined;
-  const s = new StubCode();
-  s.constant(R11, threadAddress);
-  s.saveHost(R11);
-  s.rm(X.MOV64_L, RSP, R11, THREAD.GUEST_SP);
-  // Slot number → record { code, context }.
-  s.rr(X.MOV32_L, RDI, RDI);
-  s.ri(X.SHL64_I, RDI, 4);
-  s.constant(R10, slotsAddress);
-  s.rr(X.ADD64_R, R10, RDI);
-  s.rm(X.MOV64_L, R12, R10, 0);
-  s.rm(X.MOV64_L, CONTEXT_REGISTER, R10, 8);
-  s.loadMemory();
-  s.loadFuel(R11);
-  moveIntegers(s, params);
-  s.rr(X.CALL_M, 0, R12);
-  s.constant(R11, threadAddress);
-  s.storeFuel(R11);
-  // The result also goes to its slot: after a park the caller is resume, which cannot pass it on.
-  if (results.length === 1) s.rm(STORE_ROWS[results[0]], RAX, R11, threadSlot(0));
-  s.rm(X.MOV32_SI, 0, R11, THREAD.STATUS, STATUS.DONE);
-  s.returnToHost(R11);
-  s.finish();
-  return s.code.bytes.slice(0, s.code.length);
-}
-
-/** rsi rdx rcx r8 r9 → rax rcx rdx rsi rdi, i32 zero-extended. */
-function moveIntegers(s: StubCode, params: Uint8Array): void {
-  const types = params.filter((ty) => TY_BANK[ty] === 1);
-  const move = (k: number) => types[k] === TY.I32 ? X.MOV32_L : X.MOV64_L;
-  const n = types.length;
-  if (n > 0) s.rr(move(0), RAX, RSI);
-  if (n > 3) s.rr(move(3), RSI, R8);
-  if (n > 4) s.rr(move(4), RDI, R9);
-  if (n > 2) {
-    s.rr(X.MOV64_L, R8, RCX);
-    s.rr(move(1), RCX, RDX);
-    s.rr(move(2), RDX, R8);
-  } else if (n > 1) s.rr(move(1), RCX, RDX);
+/** The parts of thunks in which target.ts fills in registers and offsets: those here are the largest. */
+export function thunkParts(context: CodegenContext): AllThunkParts<Uint8Array> {
+  const bytesOf = (emit: (s: StubCode) => void): Uint8Array => {
+    const s = new StubCode(context);
+    emit(s);
+    s.finish();
+    return s.code.bytes.slice(0, s.code.length);
+  };
+  const nothing = new Uint8Array(0);
+  const MAX_INT = 0x7fffffff, MAX_BYTE = 0x7f;
+  const values = (rows: Readonly<Record<number, number>>, registers: CopyRegisters, toSlots: boolean) => ({
+    range: bytesOf((s) => beginCopy(s, registers, MAX_INT)),
+    loops: [MAX_INT, MAX_BYTE].map((end) => bytesOf((s) => copyLoop(s, registers, toSlots, end))),
+    moves: VALUE_TYPES.map((type) =>
+      bytesOf((s) => s.rm(s.vexRow(rows[type]), TY_BANK[type] === 1 ? R8 : 0, registers.thread, MAX_INT))
+    ),
+  });
+  return {
+    entry: {
+      start: nothing,
+      ready: bytesOf(loadCallee),
+      leave: bytesOf((s) => s.rr(X.CALL_M, 0, R11)),
+      resume: bytesOf(loadThread),
+      end: bytesOf((s) => s.op(X.RET)),
+      params: values(LOAD_ROWS, ENTRY_COPY, false),
+      results: values(STORE_ROWS, RESULT_COPY, true),
+    },
+    host: {
+      start: bytesOf(loadThread),
+      ready: nothing,
+      leave: bytesOf(parkForHost),
+      resume: nothing,
+      end: bytesOf(endParking),
+      params: values(STORE_ROWS, PARKING_COPY, true),
+      results: values(LOAD_ROWS, RESULT_COPY, false),
+    },
+  };
 }

@@ -3,6 +3,7 @@
  * the target of the call. Out: the code with the relocation and the call site that stack walks need.
  */
 import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
+import { appendBytes } from "./append_bytes.ts";
 import { type MachineCode, RELOC } from "./machine_code.ts";
 
 /** Bytes of the field for the target, at the end of the call. */
@@ -22,15 +23,9 @@ export function appendLoopEntry(
 ): number {
   alignImage(code, FUNCTION_ALIGNMENT, filler);
   const start = code.length;
-  append(code, call);
+  appendBytes(code, call);
   code.addReloc(code.length - TARGET_BYTES, RELOC.FUNCTION, index);
   code.addCallSite(code.length, distance, 0, 0);
-  for (const part of rest) append(code, part);
+  for (const part of rest) appendBytes(code, part);
   return start;
-}
-
-function append(code: MachineCode, bytes: Uint8Array): void {
-  code.reserve(bytes.length);
-  code.bytes.set(bytes, code.length);
-  code.length += bytes.length;
 }

@@ -1,26 +1,16 @@
 /**
- * Stubs that were generated when the engine was built, so that a process need not load and run the generator. In: the
- * JSON texts of a backend's generated_stubs.ts. Out: the image stubs of a variant, the process stubs, and the thunks of
- * common signatures, byte for byte as the backend's generator emits them. `deno task build:stubs` writes the text; a
- * test compares both.
+ * Stubs that were generated when the engine was built, so that no process loads and runs their generator. In: the JSON
+ * texts of a backend's generated_stubs.ts. Out: the image stubs of a variant, the process stubs, and the thunks of
+ * signatures, byte for byte as the backend's generator emits them. `deno task build:stubs` writes the text; a test
+ * compares both.
  *
  * Stubs are relocated like any code. The only part that depends on a module is the displacement of its tags.
  */
 import { fromBase64 } from "../base/base64.ts";
-import { type Signature, TY } from "../ir/types.ts";
 import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
 import { MachineCode } from "./machine_code.ts";
+import { type AllThunkParts, appendThunk, decodeThunks, type ThunkEncoding, type ThunkKind } from "./stored_thunks.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
-
-/** A thunk. Offsets are relative to its start. */
-export interface StoredThunk {
-  /** Bytes in base64. */
-  readonly code: string;
-  /** Relocations: [offset, kind, target]. */
-  readonly relocs: readonly (readonly [number, number, number])[];
-  /** Call sites: the columns of MachineCode. */
-  readonly calls: readonly (readonly number[])[];
-}
 
 /** A call site: the columns of MachineCode. */
 export type StoredCall = readonly [
@@ -58,11 +48,11 @@ export interface StoredImages {
   readonly stubs: readonly StoredStub[];
 }
 
-/** Thunks by kind, signature and, where it matters, processor ({@linkcode thunkKeys}). */
+/** Parts of thunks, in base64. */
 export interface StoredThunks {
-  readonly thunks: readonly StoredThunk[];
-  /** Indices in `thunks`. */
-  readonly keys: Readonly<Record<string, number>>;
+  readonly plain: AllThunkParts<string>;
+  /** For processors with AVX; absent if they are equal. */
+  readonly avx?: AllThunkParts<string>;
 }
 
 /**
@@ -93,50 +83,31 @@ export function stubVariant({ explicitBounds, fuel, cpu, stack, continuations, d
   return properties.reduce((bits, has, k) => has ? bits | 1 << k : bits, 0);
 }
 
-/** Functions that JavaScript calls have entry thunks, imported ones host thunks. */
-export type ThunkKind = "entry" | "host";
-
-/** The letter of a type in the names of thunks; references are passed as integers are. */
-function typeLetter(type: number): number {
-  return type === TY.REF ? TY.I64 : type;
-}
-
-/** The names of the thunk of a signature: for all processors, and for those with AVX or without it. */
-export function thunkKeys(
-  kind: ThunkKind,
-  { params, results }: Signature,
-  { cpu }: Pick<CodegenContext, "cpu">,
-): [common: string, own: string] {
-  const [from, to] = [params, results].map((types) => Array.from(types, typeLetter).join(""));
-  const key = `${kind} ${from}_${to}`;
-  return [key, `${key} ${cpu.has("avx") ? "avx" : "-"}`];
-}
-
 /** The stubs of a backend, decoded on first use. */
 export class StubStore {
   readonly #stored: StoredStubs;
   readonly #filler: number;
-  #thunks: StoredThunks | undefined;
+  readonly #encoding: ThunkEncoding;
+  readonly #thunks = new Map<boolean, AllThunkParts<Uint8Array>>();
   readonly #images = new Map<number, StubImage>();
 
-  /** `filler` is the byte between functions. */
-  constructor(stored: StoredStubs, filler: number) {
+  /** `filler` is the byte between functions; `encoding` completes thunks. */
+  constructor(stored: StoredStubs, filler: number, encoding: ThunkEncoding) {
     this.#stored = stored;
     this.#filler = filler;
+    this.#encoding = encoding;
   }
 
   /** Target.emitStubs. */
   readonly emitStubs: Target["emitStubs"] = (context, code) => this.#image(stubVariant(context)).append(context, code);
 
-  /** The process stubs of the backend, which come from `generate` for an operating system without stored ones. */
-  process(generate: Target["processStubs"]): Target["processStubs"] {
-    return (os) => {
-      const stored = this.#stored.process[os];
-      if (stored === undefined) return generate(os);
-      const { code, ...rest } = JSON.parse(stored) as Omit<ProcessStubs, "bytes"> & { readonly code: string };
-      return { ...rest, bytes: fromBase64(code) };
-    };
-  }
+  /** Target.processStubs. */
+  readonly processStubs: Target["processStubs"] = (os) => {
+    const stored = this.#stored.process[os];
+    if (stored === undefined) throw new Error(`There are no process stubs for ${os}`);
+    const { code, ...rest } = JSON.parse(stored) as Omit<ProcessStubs, "bytes"> & { readonly code: string };
+    return { ...rest, bytes: fromBase64(code) };
+  };
 
   /** Target.cacheMaintenance. */
   get cacheMaintenance(): Target["cacheMaintenance"] {
@@ -144,29 +115,26 @@ export class StubStore {
     return cacheMaintenance === undefined ? undefined : () => fromBase64(cacheMaintenance);
   }
 
-  /** The backend's thunks of one kind: stored, or generated for a signature without a stored one. */
-  thunk(kind: ThunkKind, generate: Target["emitEntryThunk"]): Target["emitEntryThunk"] {
-    return (signatureId, context, code) => {
-      const thunk = this.#thunk(kind, signatureId, context);
-      if (thunk === undefined) return generate(signatureId, context, code);
-      alignImage(code, FUNCTION_ALIGNMENT, this.#filler);
-      (kind === "entry" ? code.entryThunk : code.hostThunk)[signatureId] = code.length;
-      appendThunk(thunk, code);
-    };
+  /** Target.emitEntryThunk and emitHostThunk. */
+  readonly emitEntryThunk: Target["emitEntryThunk"] = (signatureId, context, code) => {
+    code.entryThunk[signatureId] = this.#appendThunk("entry", signatureId, context, code);
+  };
+  readonly emitHostThunk: Target["emitHostThunk"] = (signatureId, context, code) => {
+    code.hostThunk[signatureId] = this.#appendThunk("host", signatureId, context, code);
+  };
+
+  #appendThunk(kind: ThunkKind, signatureId: number, { cpu, signatures }: CodegenContext, code: MachineCode): number {
+    const parts = this.#thunkParts(cpu.has("avx"))[kind];
+    return appendThunk(code, this.#filler, this.#encoding, kind, parts, signatures[signatureId]);
   }
 
-  /** Whether the entry thunk of a signature is stored. */
-  readonly hasEntryThunk: Target["hasEntryThunk"] = (signatureId, context) =>
-    this.#thunk("entry", signatureId, context) !== undefined;
-
-  #thunk(
-    kind: ThunkKind,
-    signatureId: number,
-    context: Pick<CodegenContext, "signatures" | "cpu">,
-  ): StoredThunk | undefined {
-    const { thunks, keys } = this.#thunks ??= JSON.parse(this.#stored.thunks) as StoredThunks;
-    const [common, own] = thunkKeys(kind, context.signatures[signatureId], context);
-    return thunks[keys[common] ?? keys[own]];
+  #thunkParts(hasAvx: boolean): AllThunkParts<Uint8Array> {
+    const known = this.#thunks.get(hasAvx);
+    if (known !== undefined) return known;
+    const { plain, avx } = JSON.parse(this.#stored.thunks) as StoredThunks;
+    const parts = decodeThunks(hasAvx ? avx ?? plain : plain);
+    this.#thunks.set(hasAvx, parts);
+    return parts;
   }
 
   #image(variant: number): StubImage {
@@ -176,17 +144,6 @@ export class StubStore {
     this.#images.set(variant, image);
     return image;
   }
-}
-
-/** Appends a thunk to an image. */
-function appendThunk({ code: text, relocs, calls }: StoredThunk, code: MachineCode): void {
-  const bytes = fromBase64(text);
-  const start = code.length;
-  code.reserve(bytes.length);
-  code.bytes.set(bytes, start);
-  code.length = start + bytes.length;
-  for (const [at, kind, target] of relocs) code.addReloc(start + at, kind, target);
-  code.appendSites(Int32Array.from(calls.flatMap(([at, ...rest]) => [start + at, ...rest])), NO_SITES);
 }
 
 /** Whether images of a variant have the stub. */

@@ -12,6 +12,7 @@ import type { Signature } from "../ir/types.ts";
 import type { Allocation } from "./allocation.ts";
 import type { ListedLine } from "./code_listing.ts";
 import type { MachineCode } from "./machine_code.ts";
+import type { AllThunkParts } from "./stored_thunks.ts";
 import type { VCode } from "./vcode.ts";
 
 /** Properties of a compilation that all functions of the module share. */
@@ -132,8 +133,6 @@ export interface Target {
   emitEntryThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
   /** Appends the host-call thunk (wasm → host: parks with STATUS.HOST) of a signature. */
   emitHostThunk(signatureId: number, context: CodegenContext, code: MachineCode): void;
-  /** Whether the entry thunk of a signature is stored, so that appending it takes no code generation. */
-  hasEntryThunk(signatureId: number, context: Pick<CodegenContext, "signatures" | "cpu">): boolean;
   /** Resolves relocations in place once all offsets are known. */
   relocate(code: MachineCode): void;
   /**
@@ -163,20 +162,17 @@ export interface Target {
    * the hardware keeps its caches coherent.
    */
   cacheMaintenance?(): Uint8Array;
-  /**
-   * A C function with exactly the machine types of `signature` after a leading i32 slot number, for hot exports: slot s
-   * is a 16-byte record { code, context } at `slotsAddress + 16 × s` (absolute, baked in). It enters the guest, passes
-   * the arguments in registers and returns the result; THREAD.STATUS says how it ended (DONE, or parked/trapped: the
-   * result is then void). Undefined if the signature does not fit (`hasFastEntry`).
-   */
-  fastEntry(signature: Signature, slotsAddress: bigint, threadAddress: bigint): Uint8Array | undefined;
 }
 
-/** The parts of a target that generate code. Most programs need no more than what is stored (stored_stubs.ts). */
-export type StubGenerator = Pick<
-  Target,
-  "emitStubs" | "emitEntryThunk" | "emitHostThunk" | "processStubs" | "cacheMaintenance" | "fastEntry"
->;
+/** The generator of what `deno task build:stubs` stores (stored_stubs.ts). */
+export interface StubGenerator extends
+  Pick<
+    Target,
+    "emitStubs" | "emitEntryThunk" | "emitHostThunk" | "processStubs" | "cacheMaintenance"
+  > {
+  /** The parts of thunks in images with the properties of `context`. */
+  thunkParts(context: CodegenContext): AllThunkParts<Uint8Array>;
+}
 
 /** The code through which an image's entries lead to machine code that compiles a body (baseline/lazy_routine.ts). */
 export interface LazyGate {

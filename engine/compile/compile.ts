@@ -35,7 +35,7 @@ import type { GrowingChunk } from "../host/memory/code_arena.ts";
 import { hostArchitecture } from "../host/cpu.ts";
 import { LateModule, SUFFIX } from "../host/late_module.ts";
 import type { InlineSite, UnplacedCode } from "../link/code_description.ts";
-import { type CodeTables, codeTables, LATE_THUNK } from "../link/image.ts";
+import { codeTables } from "../link/image.ts";
 import { codeSettings, type StackRule } from "../settings/code_settings.ts";
 import { imitates, nanCodeOf } from "../settings/nans.ts";
 import { Statistics } from "../base/statistics.ts";
@@ -111,14 +111,6 @@ export interface CompiledCode extends UnplacedCode {
   readonly growing?: GrowingChunk;
   /** The memory of the code, if it is at its place (CompileOptions.storage). */
   readonly storage?: ImageStorage | undefined;
-  /** Makes the image of the entry thunks that were left out; absent if there are none. */
-  readonly makeThunks?: () => ThunkImage;
-}
-
-/** An image of thunks alone. */
-export interface ThunkImage {
-  readonly bytes: Uint8Array;
-  readonly tables: CodeTables;
 }
 
 /**
@@ -569,11 +561,9 @@ function finishImage(
   options: CompileOptions,
 ): CompiledCode {
   rejectUncompiled(valid);
-  emitThunks(valid, env, context, code, options);
+  emitThunks(valid, env, context, code, options.target);
   options.target.relocate(code);
-  const image = describeImage(valid, env, code, inlineSites, options);
-  const late = [...code.entryThunk.keys()].filter((id) => code.entryThunk[id] === LATE_THUNK);
-  return late.length === 0 ? image : { ...image, makeThunks: () => thunkImage(late, context, options.target) };
+  return describeImage(valid, env, code, inlineSites, options);
 }
 
 /** The finished image with its description. */
@@ -690,26 +680,16 @@ function emitThunks(
   env: ImageFacts,
   context: CodegenContext,
   code: MachineCode,
-  { target, lateThunks = false }: CompileOptions,
+  target: Target,
 ): void {
   const { declaredFuncs, start } = valid;
   for (let index = 0; index < declaredFuncs.length; index++) {
     const signature = env.funcSignature[index];
     const isReachable = declaredFuncs[index] === 1 || index === start;
-    if (!isReachable || code.entryThunk[signature] !== -1) continue;
-    if (lateThunks && !target.hasEntryThunk(signature, context)) code.entryThunk[signature] = LATE_THUNK;
-    else target.emitEntryThunk(signature, context, code);
+    if (isReachable && code.entryThunk[signature] < 0) target.emitEntryThunk(signature, context, code);
   }
   for (let i = 0; i < valid.importedFuncCount; i++) {
     const signature = env.funcSignature[i];
     if (code.hostThunk[signature] < 0) target.emitHostThunk(signature, context, code);
   }
-}
-
-/** The entry thunks of signatures, in an image of their own. */
-function thunkImage(ids: readonly number[], context: CodegenContext, target: Target): ThunkImage {
-  const code = new MachineCode(0, context.signatures.length);
-  for (const id of ids) target.emitEntryThunk(id, context, code);
-  target.relocate(code);
-  return { bytes: code.bytes.subarray(0, code.length), tables: codeTables(code) };
 }

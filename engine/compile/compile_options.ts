@@ -103,11 +103,6 @@ export interface CompileOptions {
   /** Bodies that are compiled lazily have been validated before, in another realm. */
   isValidated?: boolean;
   /**
-   * Leaves entry thunks that are not stored to CompiledCode.makeThunks: most are those of functions in tables, which
-   * JavaScript never calls. The code is then not serialized.
-   */
-  lateThunks?: boolean;
-  /**
    * The form of the optimizing compiler: by default the compiled one, unless `verify`, `careful` or `observe` are
    * given, which the TypeScript form alone knows.
    */

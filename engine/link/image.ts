@@ -46,13 +46,10 @@ export interface CodeTables {
   /** Code offsets per defined function. */
   functionStart: Int32Array;
   functionEnd: Int32Array;
-  /** Thunks per signature id, −1 if absent, LATE_THUNK for an entry thunk in an image of its own. */
+  /** Thunks per signature id, −1 if absent. */
   entryThunk: Int32Array;
   hostThunk: Int32Array;
 }
-
-/** In `CodeTables.entryThunk`: the thunk is made when it is first needed. */
-export const LATE_THUNK = -2;
 
 /** Finished code with its tables. */
 interface PlaceableCode {

@@ -16,16 +16,13 @@ import {
   type StoredImages,
   type StoredStub,
   type StoredStubs,
-  type StoredThunk,
   type StoredThunks,
   stubVariant,
-  thunkKeys,
-  type ThunkKind,
 } from "../../engine/codegen/stored_stubs.ts";
+import type { AllThunkParts } from "../../engine/codegen/stored_thunks.ts";
 import type { CodegenContext, StubGenerator, Target } from "../../engine/codegen/target.ts";
 import { COLLECTOR_CODE } from "../../engine/gc/collector_code.ts";
 import type { SystemName } from "../../engine/host/systems/systems.ts";
-import { type Signature, TY } from "../../engine/ir/types.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
 import { STRING_CODE } from "../../engine/runtime/strings/string_code.ts";
 import { Statistics } from "../../engine/base/statistics.ts";
@@ -37,11 +34,9 @@ export const FOLDER = new URL("../../engine/", import.meta.url);
 /** The exported constant of a generated file. */
 const NAME = "STUBS";
 
-/** The generators of one backend, and the lists of optional instructions that its stubs distinguish. */
-interface StubGenerators extends Pick<StubGenerator, "emitStubs" | "processStubs" | "cacheMaintenance"> {
+/** The generators of one backend. */
+interface StubGenerators extends StubGenerator {
   readonly name: Target["name"];
-  readonly thunks: Readonly<Record<ThunkKind, Target["emitEntryThunk"]>>;
-  readonly cpus: readonly (readonly string[])[];
   readonly systems: readonly SystemName[];
   /** The byte between stubs. */
   readonly filler: number;
@@ -51,16 +46,12 @@ export const GENERATORS: readonly StubGenerators[] = [
   {
     ...X64,
     name: "x64",
-    thunks: { entry: X64.emitEntryThunk, host: X64.emitHostThunk },
-    cpus: [[], ["avx"]],
     systems: ["linux", "darwin", "windows"],
     filler: FILLER.x64,
   },
   {
     ...ARM64,
     name: "arm64",
-    thunks: { entry: ARM64.emitEntryThunk, host: ARM64.emitHostThunk },
-    cpus: [[]],
     systems: ["linux", "darwin"],
     filler: FILLER.arm64,
   },
@@ -191,92 +182,25 @@ function storedImages({ emitStubs, filler }: StubGenerators): StoredImages {
   return { code, stubs };
 }
 
-/**
- * Signatures with stored thunks: those of most exports and table elements, and of the imports of C and C++ libraries
- * and of WASI. `i` is i32, `I` i64, `f` f32 and `d` f64.
- */
-const SIGNATURES: readonly string[] = [
-  ...Array.from({ length: 15 }, (_, count) => "i".repeat(count)).flatMap((params) => [`${params}>`, `${params}>i`]),
-  ...[">I", "I>", "I>I", "I>i", "i>I", "iI>i", "II>I", "II>i", "iI>", "iIi>i", "iIii>i", "iIi>I"],
-  ...[
-    "ii>I",
-    "iii>I",
-    "Ii>i",
-    "iiI>",
-    "iII>",
-    "iiI>i",
-    "iiIi>i",
-    "iiIii>",
-    "iiiI>i",
-    "iiiIii>i",
-    "iiiiI>i",
-    "iiiiII>i",
-  ],
-  ...["iiiiiI>i", "iiiiiII>i", "iiiiIii>i", "iIi>", "iII>i", "iiI>I", "Ii>", "iiiII>"],
-  ...[">d", "d>", "d>d", "d>i", "i>d", "id>", "id>i", "ii>d", "iid>", "iii>d", "id>d", "dd>d", "di>d", "ddd>d"],
-  ...["idd>", "iidd>i", "iidii>", "idiiii>i", "idiiiii>i", "iiiid>", "iid>i", "iid>d", "idi>", "idi>i", "iiiii>d"],
-  ...["i>f", "f>f", "if>", "ii>f", "iif>", "iii>f", "iff>", "iifii>", "iiifii>"],
-];
-
-/** The value types of the letters in `SIGNATURES`. */
-const LETTERS: Readonly<Record<string, number>> = { i: TY.I32, I: TY.I64, f: TY.F32, d: TY.F64 };
-
-const THUNK_KINDS: readonly ThunkKind[] = ["entry", "host"];
-
-/** The signature of a row of `SIGNATURES`. */
-function signatureOf(row: string): Signature {
-  const [params, results] = row.split(">").map((letters) => Uint8Array.from([...letters], (letter) => LETTERS[letter]));
-  return { params, results };
+/** Parts of thunks for one list of optional instructions. Throws an Error if bounds or fuel change them. */
+function partsOf({ name, thunkParts }: StubGenerators, cpu: readonly string[]): AllThunkParts<string> {
+  const [parts, others] = [false, true].map((flag) =>
+    thunkParts(stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu) }))
+  );
+  if (!isDeepStrictEqual(parts, others)) throw new Error(`the thunks of ${name} depend on bounds or fuel`);
+  return encoded(parts) as AllThunkParts<string>;
 }
 
-/** A thunk, alone in an image. */
-function storedThunk(emit: Target["emitEntryThunk"], context: CodegenContext): StoredThunk {
-  const code = new MachineCode(0, 1);
-  emit(0, context, code);
-  const relocs = code.relocAt.map((at, r) => [at, code.relocKind[r], code.relocTarget[r]] as const);
-  const bytes = code.bytes.slice(0, code.length);
-  const calls: number[][] = [];
-  for (let at = 0; at < code.callRows.length; at += CALL_COLUMNS) {
-    calls.push([...code.callRows.subarray(at, at + CALL_COLUMNS)]);
-  }
-  return { code: bytes.toBase64(), relocs, calls };
+/** A value with base64 in place of bytes. */
+function encoded(value: unknown): unknown {
+  if (value instanceof Uint8Array) return value.toBase64();
+  if (Array.isArray(value)) return value.map(encoded);
+  return Object.fromEntries(Object.entries(value as object).map(([key, entry]) => [key, encoded(entry)]));
 }
 
-/**
- * The stored thunk of a signature and its key: common to all processors if theirs are equal, otherwise for those with
- * AVX. Throws an Error if bounds or fuel change it.
- */
-function storedThunkOf(
-  { name, thunks, cpus }: StubGenerators,
-  kind: ThunkKind,
-  signature: Signature,
-): [string, StoredThunk] {
-  const forCpu = (cpu: readonly string[]): [string[], StoredThunk] => {
-    const [context, other] = [false, true].map((flag) =>
-      stubContext({ explicitBounds: flag, fuel: flag, cpu: new Set(cpu), signatures: [signature] })
-    );
-    const keys = thunkKeys(kind, signature, context);
-    const stub = storedThunk(thunks[kind], context);
-    if (!isDeepStrictEqual(stub, storedThunk(thunks[kind], other))) {
-      throw new Error(`the thunk "${keys[0]}" of ${name} depends on bounds or fuel`);
-    }
-    return [keys, stub];
-  };
-  const [[[common], first], ...rest] = cpus.map(forCpu);
-  const different = rest.find(([, stub]) => !isDeepStrictEqual(stub, first));
-  return different === undefined ? [common, first] : [different[0][1], different[1]];
-}
-
-/** A list of different values, and the function that returns the index of a value, which it adds if it is new. */
-function distinct<T>(): [T[], (value: T) => number] {
-  const values: T[] = [];
-  const known = new Map<string, number>();
-  return [values, (value) => {
-    const key = JSON.stringify(value);
-    const index = known.get(key) ?? values.push(value) - 1;
-    known.set(key, index);
-    return index;
-  }];
+function storedThunks(generators: StubGenerators): StoredThunks {
+  const [plain, avx] = [[], ["avx"]].map((cpu) => partsOf(generators, cpu));
+  return isDeepStrictEqual(plain, avx) ? { plain } : { plain, avx };
 }
 
 function storedStubs(generators: StubGenerators): StoredStubs {
@@ -285,17 +209,9 @@ function storedStubs(generators: StubGenerators): StoredStubs {
     const { bytes, ...rest } = processStubs(os);
     return [os, JSON.stringify({ code: bytes.toBase64(), ...rest })];
   }));
-  const [thunks, thunkIndex] = distinct<StoredThunk>();
-  const keys: Record<string, number> = {};
-  for (const signature of SIGNATURES.map(signatureOf)) {
-    for (const kind of THUNK_KINDS) {
-      const [key, thunk] = storedThunkOf(generators, kind, signature);
-      keys[key] = thunkIndex(thunk);
-    }
-  }
   return {
     images: JSON.stringify(storedImages(generators)),
-    thunks: JSON.stringify({ thunks, keys } satisfies StoredThunks),
+    thunks: JSON.stringify(storedThunks(generators)),
     process,
     ...(cacheMaintenance && { cacheMaintenance: cacheMaintenance().toBase64() }),
   };

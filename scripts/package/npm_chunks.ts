@@ -37,17 +37,6 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "late_module", roots: ["host/late_module.js"], reachedFrom: "any" },
   { name: "core", roots: ["mod.js"], synchronous: true },
   { name: "engine", roots: ["mod.js"] },
-  { name: "target", roots: ["backend_x64/stored_target.js", "backend_arm64/stored_target.js"] },
-  { name: "target_x64", roots: ["backend_x64/stored_target.js"] },
-  { name: "target_arm64", roots: ["backend_arm64/stored_target.js"] },
-  {
-    name: "options",
-    roots: ["codegen/codegen_options.js", "regalloc/allocator_options.js", "optimize/pass_options.js"],
-    reachedFrom: "any",
-  },
-  { name: "stub_generator", roots: ["compile/stub_generator_x64.js", "compile/stub_generator_arm64.js"] },
-  { name: "stub_generator_x64", roots: ["compile/stub_generator_x64.js"] },
-  { name: "stub_generator_arm64", roots: ["compile/stub_generator_arm64.js"] },
   { name: "rules", roots: ["validate/constant_rules.js", "validate/clauses.js"] },
   { name: "prototypes", roots: ["webassembly/js_prototypes.js"] },
   // What native threads need: neither the analyses of bodies in JavaScript nor the driver of the other compiled form.

@@ -30,8 +30,6 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
 const LATE: readonly (readonly [name: string, folder: string, source: string])[] = [
   ["body_compiler_x64", "", "engine/compile/body_compiler_x64.ts"],
   ["body_compiler_arm64", "", "engine/compile/body_compiler_arm64.ts"],
-  ["stub_generator_x64", "", "engine/compile/stub_generator_x64.ts"],
-  ["stub_generator_arm64", "", "engine/compile/stub_generator_arm64.ts"],
   ["module_analysis", "", "engine/compile/module_analysis.ts"],
   ["body_analysis", "", "engine/translate/body_analysis.ts"],
   ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
@@ -59,8 +57,8 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
 
 /** Modules that are imported before they are needed, by their paths for their users: their URLs are never read. */
 const EARLY: readonly string[] = [
-  "../backend_x64/stored_target",
-  "../backend_arm64/stored_target",
+  "../backend_x64/target",
+  "../backend_arm64/target",
   "./darwin_parts",
   "./windows_parts",
 ];

@@ -245,8 +245,6 @@ Deno.test("bundling leaves nothing in the tree, also when it fails half-way", ()
       "engine/compile/body_compiler_arm64",
       "engine/compile/body_compiler_x64",
       "engine/compile/module_analysis",
-      "engine/compile/stub_generator_arm64",
-      "engine/compile/stub_generator_x64",
       "engine/compile/verify_module",
       "engine/host/systems/native_references",
       "engine/parallel/worker",

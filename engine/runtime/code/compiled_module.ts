@@ -6,7 +6,7 @@
 import type { ContextLayout } from "../../abi/context_layout.ts";
 import { Bug, type SourcePlace } from "../../base/errors.ts";
 import { type CodeDescription, describeCode, type InlineSite, type InlineSites } from "../../link/code_description.ts";
-import { type CodeImage, LATE_THUNK } from "../../link/image.ts";
+import type { CodeImage } from "../../link/image.ts";
 import type { CodeSettings } from "../../settings/code_settings.ts";
 import type { ValidModule } from "../../validate/valid_module.ts";
 import type { DataSegment, Export } from "../../wasm/module.ts";
@@ -72,9 +72,6 @@ export class CompiledModule implements ImageOwner {
   readonly codeOffset: number | undefined;
   readonly #inlineSites: InlineSites | (() => InlineSites);
   #inlineSitesRead: InlineSites | undefined;
-  readonly #makeThunks: (() => CompiledModule) | undefined;
-  /** The module of the thunks that `#makeThunks` has made. */
-  #thunks: CompiledModule | undefined;
   /** The references of all realms to the image. */
   readonly references: ImageReferences;
   #exportNames: Map<number, string> | undefined;
@@ -98,8 +95,6 @@ export class CompiledModule implements ImageOwner {
       /** The references to an image that another realm placed. */
       references?: ImageReferences;
       placeOf?: (offset: number) => SourcePlace | undefined;
-      /** Makes the module of the entry thunks that the image lacks (LATE_THUNK). */
-      lateThunks?: (() => CompiledModule) | undefined;
       /** Another compilation of the same module: everything that does not depend on code is shared with it. */
       sameAs?: CompiledModule;
     },
@@ -113,7 +108,6 @@ export class CompiledModule implements ImageOwner {
     this.signatureIds = parts.signatureIds;
     this.#inlineSites = parts.inlineSites;
     this.codeOffset = parts.codeOffset;
-    this.#makeThunks = parts.lateThunks;
     this.references = parts.references ?? new ImageReferences(true);
     const debugPlaces = this.debugPlaces = same?.debugPlaces ?? new DebugPlaces(valid, parts.codeOffset);
     this.placeOf = same?.placeOf ?? ((offset) => parts.placeOf?.(offset) ?? debugPlaces.placeOf(offset));
@@ -145,15 +139,13 @@ export class CompiledModule implements ImageOwner {
   entryThunk(funcIndex: number): number {
     const { base, tables } = this.image;
     const offset = tables.entryThunk[this.signatureIds[funcIndex]];
-    if (offset === LATE_THUNK) return (this.#thunks ??= this.#makeThunks!()).entryThunk(funcIndex);
     if (offset < 0) throw new Bug(`Function ${funcIndex} has no entry thunk: JavaScript should not know it`);
     return base + offset;
   }
 
   /** Whether JavaScript can enter function `funcIndex`; false if there is no such function. */
   hasEntryThunk(funcIndex: number): boolean {
-    const offset = this.image.tables.entryThunk[this.signatureIds[funcIndex]];
-    return offset >= 0 || offset === LATE_THUNK;
+    return this.image.tables.entryThunk[this.signatureIds[funcIndex]] >= 0;
   }
 
   /** The data segments, prepared by the first instantiation. */

@@ -1,7 +1,7 @@
 /**
  * Entries whose operands are filled in when they are written: that of a function with its only argument
  * (engine/host/code/object_entry.ts), those of functions that are compiled when they are called, the gate to which
- * these lead, and those of loops (stored_target.ts of the backends). A label behind an instruction is the end of the
+ * these lead, and those of loops (target.ts of the backends). A label behind an instruction is the end of the
  * operand that is filled in; on arm64, operands are fields of the words at the labels.
  */
 import { CONTEXT, MEMORY } from "../../../engine/abi/context_layout.ts";
