@@ -16,8 +16,7 @@
 import { now } from "../host/clocks.ts";
 import { type OptimizingCompiler, TierUp } from "../tiers/tier_up.ts";
 import type { Tiering } from "./settings.ts";
-import { backendFor } from "../compile/backends.ts";
-import { hostBackend } from "../compile/host_backend.ts";
+import { backendFor, hostBackend } from "../compile/backends.ts";
 import { fromBase64 } from "../base/base64.ts";
 import { decodeModule } from "../binary/decode.ts";
 import { bytesIn, inWords, requireKnownNames, requireRecord, requireTexts } from "../base/arguments.ts";
@@ -607,7 +606,7 @@ export class Engine implements Settings {
         `Unknown instruction set "${unknown}" of ${arch}: expected one of ${CPU_FEATURES[arch].join(", ")}`,
       );
     }
-    const target = await backendFor(arch);
+    const target = backendFor(arch);
     await prepareBodyCompiler(arch);
     const places = new TextPlaces();
     return withPlaces(places, () => {

@@ -1,12 +1,20 @@
 /**
- * The backends by architecture. In: the name of one. Out: the backend, loaded on first use: most processes need that of
- * their own processor only.
+ * The backends by architecture. In: the name of one, or this process. Out: the backend. Without the code that they
+ * generate by (optimizing_target.ts), both are smaller than what it takes to load one of them late.
  */
+import { ARM64 } from "../backend_arm64/target.ts";
+import { X64 } from "../backend_x64/target.ts";
 import type { Target } from "../codegen/target.ts";
+import { hostArchitecture } from "../host/cpu.ts";
+
+const BACKENDS: Readonly<Record<Target["name"], Target>> = { x64: X64, arm64: ARM64 };
 
 /** The backend for an architecture. */
-export async function backendFor(architecture: Target["name"]): Promise<Target> {
-  return architecture === "arm64"
-    ? (await import("../backend_arm64/target.ts")).ARM64
-    : (await import("../backend_x64/target.ts")).X64;
+export function backendFor(architecture: Target["name"]): Target {
+  return BACKENDS[architecture];
+}
+
+/** The backend for this processor. */
+export function hostBackend(): Target {
+  return BACKENDS[hostArchitecture()];
 }

@@ -71,16 +71,16 @@ export async function verifyModule(
   const isOwn = hostArchitecture() === architecture;
   const cpu = isOwn ? cpuFeatures(currentHost()) : new Set(CPU_FEATURES[architecture]);
   const settings = codeSettings({ explicitBounds });
-  const compileOptions: CompileOptions = { ...options, settings, target: await backendFor(architecture), cpu };
+  const compileOptions: CompileOptions = { ...options, settings, target: backendFor(architecture), cpu };
   const { first: { code, unproven }, last } = compileVerified(module, compileOptions);
   const isProvable = last.unproven.length === 0;
   return { ...describe(code, unproven, options.tier), isProvable, recompiled: last.recompiled };
 }
 
-/** Verifies the code of an artifact. Rejects with ArtifactError. */
-export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode> {
+/** Verifies the code of an artifact. Throws ArtifactError. */
+export function verifyArtifact(artifact: Uint8Array): VerifiedCode {
   const { description, metadata, code, tables } = readArtifact(artifact);
-  const options = await optionsOf(description as Partial<ArtifactDescription> | null);
+  const options = optionsOf(description as Partial<ArtifactDescription> | null);
   let valid;
   try {
     valid = readMetadata(metadata, options.features);
@@ -93,8 +93,8 @@ export async function verifyArtifact(artifact: Uint8Array): Promise<VerifiedCode
   return describe(image, verifyCompiled(image, options, stubContext(valid, options)), "optimizing");
 }
 
-/** The options that an artifact was compiled with. Rejects with ArtifactError unless it is one of this engine. */
-async function optionsOf(description: Partial<ArtifactDescription> | null): Promise<CompileOptions> {
+/** The options that an artifact was compiled with. Throws ArtifactError unless it is one of this engine. */
+function optionsOf(description: Partial<ArtifactDescription> | null): CompileOptions {
   const { engine, machine, options, cpu, settings } = description ?? {};
   if (engine !== engineStamp()) {
     throw new ArtifactError(
@@ -109,7 +109,7 @@ async function optionsOf(description: Partial<ArtifactDescription> | null): Prom
   const chosen = <Set>(group: string, rows: readonly { readonly name: string }[]): Set =>
     Object.fromEntries(rows.map(({ name }) => [name, enabled.has(`${group}.${name}`)])) as Set;
   return {
-    target: await backendFor(architecture),
+    target: backendFor(architecture),
     features: chosen<FeatureSet>("features", ALL_FEATURE_ROWS),
     optimizations: chosen<OptimizationSet>("optimizations", OPTIMIZATION_ROWS),
     settings: settingsNamed(enabled, settings?.explicitBounds === true),

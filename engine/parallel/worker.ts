@@ -6,15 +6,18 @@
  * modules wait for others at their top level, as those of the compiler may; they are imported afterwards.
  */
 import { parentPort } from "node:worker_threads";
-import { backendFor } from "../compile/backends.ts";
 import type { CompileJob } from "./helper.ts";
 import type { OptimizeJob } from "../background/optimize_job.ts";
 
-const JOBS = Promise.all([import("./helper.ts"), import("../background/run_optimize_job.ts")]);
+const JOBS = Promise.all([
+  import("../compile/backends.ts"),
+  import("./helper.ts"),
+  import("../background/run_optimize_job.ts"),
+]);
 
 parentPort?.on("message", async (job: CompileJob | OptimizeJob) => {
-  const [{ helpCompile }, { runOptimizeJob }] = await JOBS;
-  const target = await backendFor(job.target);
+  const [{ backendFor }, { helpCompile }, { runOptimizeJob }] = await JOBS;
+  const target = backendFor(job.target);
   if ("kind" in job) runOptimizeJob(job, target);
   else helpCompile(job, target);
 });

@@ -57,8 +57,6 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
 
 /** Modules that are imported before they are needed, by their paths for their users: their URLs are never read. */
 const EARLY: readonly string[] = [
-  "../backend_x64/target",
-  "../backend_arm64/target",
   "./darwin_parts",
   "./windows_parts",
 ];

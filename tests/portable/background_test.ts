@@ -20,7 +20,7 @@ const { hostArchitecture } = await import("ENGINE/host/cpu.ts");
 const { codeSettings } = await import("ENGINE/settings/code_settings.ts");
 const { featureSet } = await import("ENGINE/settings/features.ts");
 const { optimizationSet } = await import("ENGINE/settings/optimizations.ts");
-const target = hostArchitecture(), backend = await backendFor(target);
+const target = hostArchitecture(), backend = backendFor(target);
 const options = { features: featureSet(), optimizations: optimizationSet(), settings: codeSettings() };
 const binary = readFileSync("examples/wasi/lisp.wasm");
 const codes = [{ batch: { wanted: [5], mostBytes: 4000 } }, {}].map((more) => {

@@ -8,7 +8,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { checksum } from "../../engine/artifact/checksum.ts";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { hostBackend } from "../../engine/compile/host_backend.ts";
+import { hostBackend } from "../../engine/compile/backends.ts";
 import { cpuFeatures } from "../../engine/host/cpu.ts";
 import { currentHost } from "../../engine/host/current.ts";
 import { PROT } from "../../engine/host/host.ts";

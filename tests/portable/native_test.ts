@@ -18,7 +18,7 @@ import {
   compilerState,
 } from "../../engine/compile/compile.ts";
 import type { BegunImage } from "../../engine/compile/compile_options.ts";
-import { hostBackend } from "../../engine/compile/host_backend.ts";
+import { hostBackend } from "../../engine/compile/backends.ts";
 import { cpuFeatures, hostArchitecture } from "../../engine/host/cpu.ts";
 import { currentHost } from "../../engine/host/current.ts";
 import { workerCount } from "../../engine/host/workers.ts";

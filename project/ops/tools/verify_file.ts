@@ -34,7 +34,7 @@ export async function verifyFile(
 ): Promise<FileVerification> {
   const content = readInput(path);
   const kind = fileKind(content);
-  if (kind === "artifact") return { kind: "artifact", codes: [await verifyArtifact(content)] };
+  if (kind === "artifact") return { kind: "artifact", codes: [verifyArtifact(content)] };
   const binary = await componentBytes(content, kind);
   if (binary === undefined) return { kind: "core module", codes: await verifyTiers(content, options, architecture) };
   const codes: VerifiedPart[] = [];
