@@ -6,7 +6,7 @@
  * share the bodies (parallel/) if the caller passes `share`; the bytes are the same.
  *
  * The optimizing compiler of bodies (body_compiler.ts) is loaded when the first body needs it, and so is the analysis
- * of modules (module_analysis.ts); on hosts that cannot load them then, when this module is imported.
+ * of bodies; on hosts that cannot load them then, when this module is imported.
  */
 import { now } from "../host/clocks.ts";
 import { compileBodies } from "../baseline/compile_bodies.ts";
@@ -40,7 +40,7 @@ import { codeSettings, type StackRule } from "../settings/code_settings.ts";
 import { imitates, nanCodeOf } from "../settings/nans.ts";
 import { Statistics } from "../base/statistics.ts";
 import { BODY_ANALYSIS } from "../translate/late_body_analysis.ts";
-import type { ModuleEnv } from "../translate/module_env.ts";
+import { type ModuleEnv, moduleEnv } from "../translate/module_env.ts";
 import { type ModuleInterface, moduleInterface } from "../translate/module_interface.ts";
 import { BODY } from "../wasm/body_flags.ts";
 import { compiledForm, freeLargeForm, prepareCompiledForm, usesCompiledForm } from "../portable/late_form.ts";
@@ -66,20 +66,12 @@ const BODY_COMPILERS: Readonly<Record<Target["name"], LateModule<{ readonly COMP
   ),
 };
 
-/** What these compilers must know of a module. */
-const ANALYSIS: LateModule<typeof import("./module_analysis.ts")> = new LateModule(
-  new URL(`./module_analysis.${SUFFIX}`, import.meta.url),
-  () => import("./module_analysis.ts"),
-);
-
 await prepareBodyCompiler(hostArchitecture());
-await ANALYSIS.prepare();
 await BODY_ANALYSIS.prepare();
 await prepareCompiledForm();
 
 /** Loads what optimized code needs of a module, for threads that optimize: importing is faster than `require`. */
 export async function prepareAnalysis(): Promise<void> {
-  await ANALYSIS.load();
   await BODY_ANALYSIS.load();
 }
 
@@ -596,7 +588,7 @@ export function compilerState(
   options: CompileOptions,
   summaries?: Summaries,
 ): { env: ModuleEnv; context: CodegenContext } {
-  const env = ANALYSIS.get().moduleEnv(valid, {
+  const env = moduleEnv(valid, {
     ...options.settings,
     unchecked: options.unchecked ?? false,
     optimizations: options.optimizations,

@@ -29,13 +29,11 @@ import { scanBodies } from "../portable/scan_bodies.ts";
 import type { ContextBlock } from "../runtime/memory/context_arena.ts";
 import { NativeRegion } from "../runtime/memory/native_region.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
-import { describeModule, type ModuleDescription } from "../translate/describe_module.ts";
+import type { ModuleDescription } from "../translate/describe_module.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { callOnStack } from "./call_on_stack.ts";
 import { hasChecksum } from "./native_checksum.ts";
-
-export { describeModule };
 
 const STACK_BYTES = 1 << 20;
 /** Bytes at the end of the stack for functions without a check, and for a signal handler on top of them. */
@@ -63,6 +61,11 @@ interface PlacedCompiler {
 
 /** The code that this realm has placed. */
 let placed: PlacedCompiler | "damaged" | undefined;
+
+/** Whether this realm has tried to place the code. */
+export function isCompilerPlaced(): boolean {
+  return placed !== undefined;
+}
 
 /** Places the code. Throws an Error if all copies of it are damaged, and a RangeError without memory. */
 function place(thread: GuestThread, native: NativeCompiler): PlacedCompiler {

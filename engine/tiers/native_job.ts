@@ -1,7 +1,7 @@
 /**
  * Jobs of native threads (native_compiler.ts) for modules with baseline code. In: the module, and the options of its
- * optimized code. Out: the code, placed, as that of a helper thread (background/placing_job.ts). Nothing is loaded
- * before the first job, and nothing at all where there is no compiler as machine code.
+ * optimized code. Out: the code, placed, as that of a helper thread (background/placing_job.ts). The compiler is read
+ * by the first job, and not at all where there is none as machine code.
  */
 import { bodyBytes } from "../baseline/module_tables.ts";
 import { type CodeJob, JOB_MS, type PlacedCode } from "../background/placing_job.ts";
@@ -15,24 +15,23 @@ import {
   type OpenModule,
 } from "../compile/compile.ts";
 import type { BegunImage } from "../compile/compile_options.ts";
-import { LateModule, SUFFIX } from "../host/late_module.ts";
 import type { CodeArena } from "../host/memory/code_arena.ts";
 import { describeCode, type UnplacedCode } from "../link/code_description.ts";
 import { placeImage } from "../link/image.ts";
 import { hasNativeCompiler, nativeCompilerCode, prepareNativeCompiler } from "../portable/late_native.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
-import type { ModuleDescription } from "../translate/describe_module.ts";
+import { describeModule, type ModuleDescription } from "../translate/describe_module.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
-import type { NativeBodies, NativeInstance } from "./native_compiler.ts";
-
-const DRIVER: LateModule<typeof import("./native_compiler.ts")> = new LateModule(
-  new URL(`./native_compiler.${SUFFIX}`, import.meta.url),
-  () => import("./native_compiler.ts"),
-);
+import {
+  isCompilerPlaced,
+  makeInstance,
+  type NativeBodies,
+  type NativeInstance,
+  startNativeBodies,
+} from "./native_compiler.ts";
 
 await prepareNativeCompiler();
-await DRIVER.prepare();
 
 /**
  * Bytes of the bodies of the largest module for native threads. This thread describes the bodies and appends their
@@ -70,7 +69,7 @@ export class NativeJobs {
     const { runWithFaults, os } = this.#thread.host;
     const mayRun = hasNativeCompiler() && this.#isSmall && runWithFaults !== undefined && os === "linux"; // tested there
     if (!mayRun || this.#isRefused || verify === true || deterministic) return "absent";
-    return DRIVER.isUsed ? "loaded" : "possible";
+    return isCompilerPlaced() ? "loaded" : "possible";
   }
 
   /** Starts to compile the module, or one of its loops; undefined where that is not possible. */
@@ -87,7 +86,6 @@ export class NativeJobs {
 
   #start(loop: LoopPlace | undefined, now: number, otherwise: Otherwise): CodeJob | undefined {
     if (loop !== undefined && !canEnterLoops(this.#options)) return undefined;
-    const { makeInstance, startNativeBodies } = DRIVER.get();
     const instance = makeInstance(this.#thread, nativeCompilerCode()!, bodyBytes(this.#valid.funcs));
     if (instance === undefined) return undefined;
     try {
@@ -109,7 +107,7 @@ export class NativeJobs {
     const options = this.#options;
     const state = compilerState(valid, options, this.#described?.summaries ?? instance.summarize(valid));
     const { env } = state;
-    this.#described ??= { summaries: env.summaries, description: DRIVER.get().describeModule(env) };
+    this.#described ??= { summaries: env.summaries, description: describeModule(env) };
     return { valid, options, ...state };
   }
 }

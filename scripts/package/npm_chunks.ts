@@ -39,8 +39,6 @@ const CHUNKS: readonly ChunkRow[] = [
   { name: "engine", roots: ["mod.js"] },
   { name: "rules", roots: ["validate/constant_rules.js", "validate/clauses.js"] },
   { name: "prototypes", roots: ["webassembly/js_prototypes.js"] },
-  // What native threads need: neither the analyses of bodies in JavaScript nor the driver of the other compiled form.
-  { name: "native", roots: ["compile/module_analysis.js", "tiers/native_compiler.js"], reachedFrom: "any" },
   { name: "body_analysis", roots: ["translate/body_analysis.js"] },
   // The compiled form of the optimizer loads none of its TypeScript form.
   { name: "form", roots: ["portable/portable_compiler.js"] },

@@ -30,7 +30,6 @@ const PROGRAMS: readonly (readonly [name: string, source: string])[] = [
 const LATE: readonly (readonly [name: string, folder: string, source: string])[] = [
   ["body_compiler_x64", "", "engine/compile/body_compiler_x64.ts"],
   ["body_compiler_arm64", "", "engine/compile/body_compiler_arm64.ts"],
-  ["module_analysis", "", "engine/compile/module_analysis.ts"],
   ["body_analysis", "", "engine/translate/body_analysis.ts"],
   ["kernel_x64", "generated/", "engine/baseline/generated/kernel_x64.ts"],
   ["kernel_arm64", "generated/", "engine/baseline/generated/kernel_arm64.ts"],
@@ -46,7 +45,6 @@ const LATE: readonly (readonly [name: string, folder: string, source: string])[]
   ["fuel_groups", "", "engine/wasm/fuel_groups.ts"],
   ["verify_module", "", "engine/compile/verify_module.ts"],
   ["portable_form", "", "engine/portable/portable_form.ts"],
-  ["native_compiler", "", "engine/tiers/native_compiler.ts"],
   ["native_compiler_x64", "generated/", "engine/portable/generated/native_compiler_x64.ts"],
   ["native_compiler_arm64", "generated/", "engine/portable/generated/native_compiler_arm64.ts"],
   // Without contents: a bundle has the images as files.

@@ -12,7 +12,7 @@ import { codeSize, loadedWith, sourceOf } from "../support/loaded_modules.ts";
 
 /** Modules that only optimized code, invalid bodies, texts or collections need. */
 const HEAVY =
-  /^engine\/(optimize\/|regalloc\/|script\/|compile\/(body_compiler|module_analysis|verify_module)|translate\/(?!module_interface|late_)|ir\/(?!types)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places|text_format)|verify\/|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target|instructions|insts_|stub_)|baseline\/generated\/kernel_(?!presence)|portable\/(?!late_|generated\/native_presence))/;
+  /^engine\/(optimize\/(?!pass_options)|regalloc\/(?!allocator_options)|script\/|compile\/(body_compiler|verify_module)|translate\/(?!module_|late_|const_value|object_types|table_facts|describe_module|cast_types)|ir\/(?!types|regions)|wasm\/(opcodes|code_reader)|validate\/(code|constant_rules|walker|special)\.ts|text\/(?!text_places|text_format)|verify\/|gc\/collector_code|runtime\/strings\/string_code|backend_\w+\/(select|emit\.|disassemble|optimizing_target|instructions|insts_|stub_)|baseline\/generated\/kernel_(?!presence)|portable\/(?!late_|generated\/(?:native_presence|checksum_routine)|listed_bodies|scan_bodies|body_results|compiler_interface|module_writer))/;
 
 const HOST_PARTS = ["engine/backend_x64/target.ts", "engine/backend_arm64/target.ts"];
 

@@ -29,8 +29,9 @@ import { realmStore } from "../../engine/runtime/realm_store.ts";
 import { codeSettings } from "../../engine/settings/code_settings.ts";
 import { featureSet } from "../../engine/settings/features.ts";
 import { optimizationSet } from "../../engine/settings/optimizations.ts";
-import { describeModule, makeInstance, startNativeBodies } from "../../engine/tiers/native_compiler.ts";
+import { makeInstance, startNativeBodies } from "../../engine/tiers/native_compiler.ts";
 import { NativeJobs } from "../../engine/tiers/native_job.ts";
+import { describeModule } from "../../engine/translate/describe_module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { nativeCompiler } from "../../scripts/package/build_native_compiler.ts";
 
