@@ -7,45 +7,29 @@
  * Stubs are relocated like any code. The only part that depends on a module is the displacement of its tags.
  */
 import { fromBase64 } from "../base/base64.ts";
-import { alignImage, FUNCTION_ALIGNMENT } from "./align_image.ts";
-import { MachineCode } from "./machine_code.ts";
+import { FUNCTION_ALIGNMENT } from "./align_image.ts";
+import { CALL_COLUMNS, type MachineCode } from "./machine_code.ts";
 import { type AllThunkParts, appendThunk, decodeThunks, type ThunkEncoding, type ThunkKind } from "./stored_thunks.ts";
 import type { CodegenContext, ProcessStubs, Target } from "./target.ts";
 
-/** A call site: the columns of MachineCode. */
-export type StoredCall = readonly [
-  at: number,
-  frame: number,
-  pos: number,
-  site: number,
-  landing: number,
-  cross: number,
-];
-
 /**
- * A stub of images. Its code is the same in each image that has it, since stubs refer to each other by relocations.
- * Offsets are relative to its start.
+ * The stubs of all variants of images. An image begins with its stubs, in this order. The code of a stub is the same in
+ * each image that has it, since stubs refer to each other by relocations. Lists are flat, because a process reads them
+ * once, before V8 compiles anything; a row begins with the index of a stub, and offsets are relative to its start.
  */
-export interface StoredStub {
-  /** One of STUB. */
-  readonly number: number;
-  /** Its size in bytes. */
-  readonly size: number;
-  /** Relocations: [offset, kind, target]. None when absent. */
-  readonly relocs?: readonly (readonly [number, number, number])[];
-  /** None when absent. */
-  readonly calls?: readonly StoredCall[];
-  /** Offsets of 32-bit displacements of the context's tags. None when absent. */
-  readonly tags?: readonly number[];
-  /** The variants of images that have it, as bits of a hexadecimal number. All when absent. */
-  readonly variants?: string;
-}
-
-/** The stubs of all variants of images. An image begins with its stubs, in this order. */
 export interface StoredImages {
   /** The code of all stubs, one after another, in base64. */
   readonly code: string;
-  readonly stubs: readonly StoredStub[];
+  /** Pairs: a stub's number (STUB), its size in bytes. */
+  readonly stubs: readonly number[];
+  /** Stubs that only some variants have: the variants from 0 on, and those from 32 on, as bits. */
+  readonly variants: readonly number[];
+  /** Relocations: offset, kind, target. */
+  readonly relocs: readonly number[];
+  /** Call sites: the columns of MachineCode. */
+  readonly calls: readonly number[];
+  /** Offsets of 32-bit displacements of the context's tags. */
+  readonly tags: readonly number[];
 }
 
 /** Parts of thunks, in base64. */
@@ -146,48 +130,66 @@ export class StubStore {
   }
 }
 
-/** Whether images of a variant have the stub. */
-function isIn({ variants }: StoredStub, variant: number): boolean {
-  return variants === undefined || (BigInt(`0x${variants}`) >> BigInt(variant) & 1n) === 1n;
-}
-
-/** The stubs of one variant, in an image of their own. */
+/** The stubs of one variant: an image of their own, with its tables. */
 class StubImage {
-  readonly #code = new MachineCode(0, 0);
+  readonly #bytes: Uint8Array;
+  /** Pairs: a stub's number, its offset. */
+  readonly #starts: number[] = [];
+  /** Relocations, three numbers each. */
+  readonly #relocs: number[] = [];
+  readonly #calls: Int32Array;
   /** Offsets of displacements of the context's tags. */
   readonly #tags: number[] = [];
 
-  constructor({ code: text, stubs }: StoredImages, variant: number, filler: number) {
-    const bytes = fromBase64(text);
-    const code = this.#code;
-    let at = 0;
-    for (const stub of stubs) {
-      const { number, size, relocs = [], calls = [], tags = [] } = stub;
-      const end = at + size;
-      if (isIn(stub, variant)) {
-        alignImage(code, FUNCTION_ALIGNMENT, filler);
-        const start = code.stubStart[number] = code.length;
-        code.reserve(size);
-        code.bytes.set(bytes.subarray(at, end), start);
-        code.length += size;
-        for (const [offset, kind, target] of relocs) code.addReloc(start + offset, kind, target);
-        for (const [offset, ...rest] of calls) code.addCallSite(start + offset, ...rest);
-        for (const offset of tags) this.#tags.push(start + offset);
-      }
-      at = end;
+  constructor({ code, stubs, variants, relocs, calls, tags }: StoredImages, variant: number, filler: number) {
+    const source = fromBase64(code);
+    const bytes = new Uint8Array(source.length + stubs.length * FUNCTION_ALIGNMENT).fill(filler);
+    /** Offsets of the stubs, −1 for those that the variant does not have. */
+    const places = new Int32Array(stubs.length / 2);
+    for (let k = 0; k < variants.length; k += 3) {
+      const has = variant < 32 ? variants[k + 1] >> variant : variants[k + 2] >> (variant - 32);
+      if ((has & 1) === 0) places[variants[k]] = -1;
     }
-    code.bytes = code.bytes.slice(0, code.length);
+    let at = 0, end = 0;
+    for (let k = 0; k < places.length; k++) {
+      const next = at + stubs[2 * k + 1];
+      if (places[k] === 0) {
+        const start = (end + FUNCTION_ALIGNMENT - 1) & -FUNCTION_ALIGNMENT;
+        bytes.set(source.subarray(at, next), start);
+        this.#starts.push(stubs[2 * k], start);
+        places[k] = start;
+        end = start + next - at;
+      }
+      at = next;
+    }
+    for (let k = 0; k < relocs.length; k += 4) {
+      const place = places[relocs[k]];
+      if (place >= 0) this.#relocs.push(place + relocs[k + 1], relocs[k + 2], relocs[k + 3]);
+    }
+    const rows: number[] = [];
+    for (let k = 0; k < calls.length; k += 1 + CALL_COLUMNS) {
+      const place = places[calls[k]];
+      if (place < 0) continue;
+      rows.push(place + calls[k + 1]);
+      for (let column = 1; column < CALL_COLUMNS; column++) rows.push(calls[k + 1 + column]);
+    }
+    for (let k = 0; k < tags.length; k += 2) {
+      const place = places[tags[k]];
+      if (place >= 0) this.#tags.push(place + tags[k + 1]);
+    }
+    this.#bytes = bytes.subarray(0, end);
+    this.#calls = Int32Array.from(rows);
   }
 
   /** Appends the stubs to an empty image. */
   append(context: CodegenContext, code: MachineCode): void {
-    const { bytes, stubStart, relocAt, relocKind, relocTarget, callRows } = this.#code;
-    code.reserve(bytes.length);
-    code.bytes.set(bytes);
-    code.length = bytes.length;
-    code.stubStart.set(stubStart);
-    for (let k = 0; k < relocAt.length; k++) code.addReloc(relocAt[k], relocKind[k], relocTarget[k]);
-    code.appendSites(callRows, NO_SITES);
+    const starts = this.#starts, relocs = this.#relocs;
+    code.reserve(this.#bytes.length);
+    code.bytes.set(this.#bytes);
+    code.length = this.#bytes.length;
+    for (let k = 0; k < starts.length; k += 2) code.stubStart[starts[k]] = starts[k + 1];
+    for (let k = 0; k < relocs.length; k += 3) code.addReloc(relocs[k], relocs[k + 1], relocs[k + 2]);
+    code.appendSites(this.#calls, NO_SITES);
     const { tagsOffset } = context.layout;
     const view = new DataView(code.bytes.buffer, code.bytes.byteOffset);
     for (const at of this.#tags) view.setInt32(at, tagsOffset, true);

@@ -12,9 +12,7 @@ import { GENERATOR as X64 } from "../../engine/backend_x64/stub_generator.ts";
 import { FILLER } from "../../engine/codegen/align_image.ts";
 import { CALL_COLUMNS, MachineCode } from "../../engine/codegen/machine_code.ts";
 import {
-  type StoredCall,
   type StoredImages,
-  type StoredStub,
   type StoredStubs,
   type StoredThunks,
   stubVariant,
@@ -85,57 +83,39 @@ export function generatedStubs(emitStubs: Target["emitStubs"], context: CodegenC
 /** Two values of the tags' offset that differ in each byte, so that a comparison finds all bytes of displacements. */
 const OFFSETS = [0x01010100, 0x02020208] as const;
 
-/** The call sites of an image between two offsets, relative to the first. */
-function callsBetween({ callRows }: MachineCode, start: number, end: number): StoredCall[] {
-  const calls: StoredCall[] = [];
-  for (let row = 0; row < callRows.length; row += CALL_COLUMNS) {
-    const [at, frame, pos, site, landing, cross] = callRows.subarray(row, row + CALL_COLUMNS);
-    if (at > start && at <= end) calls.push([at - start, frame, pos, site, landing, cross]);
-  }
-  return calls;
-}
-
-/** The relocations of an image between two offsets, relative to the first. */
-function relocsBetween(
-  { relocAt, relocKind, relocTarget }: MachineCode,
-  start: number,
-  end: number,
-): [number, number, number][] {
-  return relocAt.flatMap((at, k): [number, number, number][] =>
-    at >= start && at < end ? [[at - start, relocKind[k], relocTarget[k]]] : []
-  );
-}
-
-/** A stub, its code in base64, and the variants that have it. */
-interface FoundStub extends Omit<StoredStub, "variants"> {
+/** A stub. Offsets are relative to its start. */
+interface Stub {
+  readonly number: number;
   readonly code: string;
+  readonly relocs: readonly (readonly number[])[];
+  readonly calls: readonly (readonly number[])[];
+  readonly tags: readonly (readonly number[])[];
 }
 
 /** The image stubs of one variant, in their order, without the padding between them. */
-function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>, filler: number): FoundStub[] {
-  const [code, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
-  const starts = [...code.stubStart.entries()].filter(([, start]) => start >= 0).toSorted(([, a], [, b]) => a - b);
+function imageStubs(emitStubs: Target["emitStubs"], parts: Partial<CodegenContext>, filler: number): Stub[] {
+  const [image, other] = OFFSETS.map((offset) => generatedStubs(emitStubs, stubContext(parts, offset)));
+  const starts = [...image.stubStart.entries()].filter(([, start]) => start >= 0).toSorted(([, a], [, b]) => a - b);
   return starts.map(([number, start], k) => {
-    let end = starts[k + 1]?.[1] ?? code.length;
-    if (k + 1 < starts.length) { while (end > start && code.bytes[end - 1] === filler) end--; }
-    const bytes = code.bytes.slice(start, end);
-    const tags: number[] = [];
+    let end = starts[k + 1]?.[1] ?? image.length;
+    if (k + 1 < starts.length) { while (end > start && image.bytes[end - 1] === filler) end--; }
+    const bytes = image.bytes.slice(start, end);
+    const tags: number[][] = [];
     for (let at = start; at < end; at++) {
-      if (code.bytes[at] === other.bytes[at]) continue;
-      tags.push(at - start);
+      if (image.bytes[at] === other.bytes[at]) continue;
+      tags.push([at - start]);
       bytes.fill(0, at - start, at - start + 4);
       at += 3;
     }
-    const relocs = relocsBetween(code, start, end);
-    const calls = callsBetween(code, start, end);
-    return {
-      number,
-      size: bytes.length,
-      ...(relocs.length > 0 && { relocs }),
-      ...(calls.length > 0 && { calls }),
-      ...(tags.length > 0 && { tags }),
-      code: bytes.toBase64(),
-    };
+    const relocs = image.relocAt.flatMap((at, r) =>
+      at >= start && at < end ? [[at - start, image.relocKind[r], image.relocTarget[r]]] : []
+    );
+    const calls: number[][] = [];
+    for (let row = 0; row < image.callRows.length; row += CALL_COLUMNS) {
+      const [at, ...rest] = image.callRows.subarray(row, row + CALL_COLUMNS);
+      if (at > start && at <= end) calls.push([at - start, ...rest]);
+    }
+    return { number, code: bytes.toBase64(), relocs, calls, tags };
   });
 }
 
@@ -161,25 +141,35 @@ export function stubVariants(cpus: readonly (readonly string[])[] = [[], ["avx"]
 /** The stubs of all variants. The order of their numbers is that of the variant with the most stubs. */
 function storedImages({ emitStubs, filler }: StubGenerators): StoredImages {
   const all = stubVariants().map((parts) => ({
-    bit: 1n << BigInt(stubVariant(stubContext(parts))),
+    variant: stubVariant(stubContext(parts)),
     stubs: imageStubs(emitStubs, parts, filler),
   }));
   const order = all.map(({ stubs }) => stubs.map(({ number }) => number)).reduce((a, b) => b.length > a.length ? b : a);
-  const every = all.reduce((bits, { bit }) => bits | bit, 0n);
-  const found = new Map<string, { stub: FoundStub; variants: bigint }>();
-  for (const { bit, stubs } of all) {
+  const found = new Map<string, { stub: Stub; variants: Set<number> }>();
+  for (const { variant, stubs } of all) {
     for (const stub of stubs) {
       const key = JSON.stringify(stub);
-      found.set(key, { stub, variants: (found.get(key)?.variants ?? 0n) | bit });
+      const known = found.get(key);
+      if (known === undefined) found.set(key, { stub, variants: new Set([variant]) });
+      else known.variants.add(variant);
     }
   }
   const rows = [...found.values()].toSorted((a, b) => order.indexOf(a.stub.number) - order.indexOf(b.stub.number));
-  const code = Uint8Array.from(rows.flatMap(({ stub }) => [...Uint8Array.fromBase64(stub.code)])).toBase64();
-  const stubs = rows.map(({ stub: { code: _, ...stub }, variants }) => ({
-    ...stub,
-    ...(variants !== every && { variants: variants.toString(16) }),
-  }));
-  return { code, stubs };
+  const codes = rows.map(({ stub }) => Uint8Array.fromBase64(stub.code));
+  const bits = (variants: Set<number>, first: number): number =>
+    [...variants].reduce((word, variant) => variant >> 5 === first >> 5 ? word | 1 << variant : word, 0);
+  const listed = (key: "relocs" | "calls" | "tags") =>
+    rows.flatMap(({ stub }, index) => stub[key].flatMap((row) => [index, ...row]));
+  return {
+    code: Uint8Array.from(codes.flatMap((code) => [...code])).toBase64(),
+    stubs: rows.flatMap(({ stub }, index) => [stub.number, codes[index].length]),
+    variants: rows.flatMap(({ variants }, index) =>
+      variants.size === all.length ? [] : [index, bits(variants, 0), bits(variants, 32)]
+    ),
+    relocs: listed("relocs"),
+    calls: listed("calls"),
+    tags: listed("tags"),
+  };
 }
 
 /** Parts of thunks for one list of optional instructions. Throws an Error if bounds or fuel change them. */
