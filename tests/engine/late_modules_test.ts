@@ -23,11 +23,11 @@ for (
     // of each other, 5,000 find dropped instances in synchronous programs, 2,600 choose the form of the optimizing
     // compiler, 7,000 let native threads compile, 12,000 run continuations, and 9,500 read, compare and lay out
     // types with descriptors, and give their objects prototypes.
-    ["engine/mod.ts", 1_265_000],
+    ["engine/mod.ts", 1_205_000],
     // Of these, 9,000 demangle the names of functions in `error.stack`, and 7,000 are `limit` and `checkpoint`, all
     // synchronous.
-    ["engine/webassembly/mod.ts", 1_335_000],
-    ["project/commands/run/run.ts", 1_497_000],
+    ["engine/webassembly/mod.ts", 1_275_000],
+    ["project/commands/run/run.ts", 1_437_000],
   ] as const
 ) {
   Deno.test(`${entry} loads no optimizing compiler, table of opcodes, text format or collector`, () => {
