@@ -132,6 +132,10 @@ export class Arm64Emitter extends Emitter<Emission> {
     return emitFlags(e, i, e.v.firstOperand[i]);
   }
 
+  override flagsAreSet(_e: Emission, _i: number): boolean {
+    return false;
+  }
+
   override branchOn(e: Emission, i: number, cc: number, label: number): void {
     branchOn(e, i, cc, label);
   }

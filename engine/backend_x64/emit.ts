@@ -21,7 +21,7 @@ import { auxConsumer, CC, CONSUMER, P } from "./machine_ops.ts";
 import { CONTEXT_REGISTER, RSP, SCRATCH } from "./registers.ts";
 import * as atomics from "./emit_atomic.ts";
 import * as calls from "./emit_calls.ts";
-import { branchIf, emitCompare, emitFlags, emitStoredCondition } from "./emit_compare.ts";
+import { branchIf, emitCompare, emitFlags, emitStoredCondition, flagsAreSet } from "./emit_compare.ts";
 import { emitData, emitSwitch } from "./emit_control.ts";
 import * as floats from "./emit_float.ts";
 import * as integers from "./emit_integer.ts";
@@ -130,6 +130,10 @@ export class X64Emitter extends Emitter<Emission> {
 
   override flags(e: Emission, i: number): number {
     return emitFlags(e, i, e.v.firstOperand[i]);
+  }
+
+  override flagsAreSet(e: Emission, i: number): boolean {
+    return flagsAreSet(e, i, e.v.firstOperand[i]);
   }
 
   override branchOn(e: Emission, _i: number, cc: number, label: number): void {

@@ -51,6 +51,11 @@ export function emitFlags(e: Emission, i: number, o: number): number {
   return cc;
 }
 
+/** Whether `emitFlags` would emit nothing. */
+export function flagsAreSet(e: Emission, i: number, o: number): boolean {
+  return knownCondition(e, i, o, conditionOf(e, i)) >= 0;
+}
+
 /** The condition that the flags already show for test `i`, or −1. */
 function knownCondition(e: Emission, i: number, o: number, cc: number): number {
   const { v, location } = e;

@@ -5,7 +5,8 @@
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
  *   - in front of the conditional branch, if the edge closes a loop and its moves are safe there
- *     (hoisted_edge_moves.ts);
+ *     (hoisted_edge_moves.ts), and in front of its compare too if that does not read what they write, because
+ *     processors execute a compare and the branch behind it as one operation;
  *   - in line between the conditional branch and the next block, if the edge leads there, or in front of a jump to its
  *     target;
  *   - out of line, if the target is cold or a switch selects it.
@@ -51,6 +52,19 @@ export function edgeLabel(e: FunctionEmission, ends: BlockEnds, edge: number): n
   return e.outOfLine(OUT_OF_LINE.EDGE, -1, edge, target);
 }
 
+/** Whether the moves of `edge` can be made before compare `i`, which still has to be emitted and reads its operands. */
+function precedeCompare<E extends FunctionEmission>(emitter: Emitter<E>, e: E, i: number, edge: number): boolean {
+  if (emitter.flagsAreSet(e, i)) return false;
+  const { v, location, allocation } = e;
+  const { edgeFirst, editTo, editFrom, editRemat } = allocation;
+  for (let o = v.firstOperand[i]; o < v.firstOperand[i + 1]; o++) {
+    for (let m = edgeFirst[edge]; m < edgeFirst[edge + 1]; m++) {
+      if (editTo[m] === location[o] || (editRemat[m] < 0 && editFrom[m] === location[o])) return false;
+    }
+  }
+  return true;
+}
+
 /** Branch of compare `i`: edge `yes` if its condition holds, else edge `no`. */
 export function emitBranch<E extends FunctionEmission>(
   emitter: Emitter<E>,
@@ -70,18 +84,24 @@ export function emitBranch<E extends FunctionEmission>(
     jumpTo(e, ends, toYes);
     return;
   }
-  const cc = emitter.flags(e, i);
   if (movesYes && sink(e, ends, yes)) movesYes = false;
   if (movesNo && sink(e, ends, no)) movesNo = false;
+  const early = movesYes && emitter.movesEarly(e, i, yes, no)
+    ? yes
+    : movesNo && emitter.movesEarly(e, i, no, yes)
+    ? no
+    : -1;
+  const first = early >= 0 && precedeCompare(emitter, e, i, early);
+  if (first) moves(emitter, e, early);
+  const cc = emitter.flags(e, i);
+  if (early >= 0 && !first) moves(emitter, e, early);
   const coldYes = (v.blockFlags[toYes] & BLOCK_COLD) !== 0;
   const coldNo = (v.blockFlags[toNo] & BLOCK_COLD) !== 0;
-  if (movesYes && emitter.movesEarly(e, i, yes, no)) {
-    moves(emitter, e, yes);
+  if (early === yes) {
     emitter.branchOn(e, i, cc, toYes);
     if (movesNo) moves(emitter, e, no);
     jumpTo(e, ends, toNo);
-  } else if (movesNo && emitter.movesEarly(e, i, no, yes)) {
-    moves(emitter, e, no);
+  } else if (early === no) {
     emitter.branchOn(e, i, cc ^ 1, toNo);
     if (movesYes) moves(emitter, e, yes);
     jumpTo(e, ends, toYes);

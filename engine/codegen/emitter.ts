@@ -51,6 +51,8 @@ export abstract class Emitter<E extends FunctionEmission> {
   abstract edits(e: E, first: number, end: number): void;
   /** The compare of instruction `i`; returns the condition to branch on. */
   abstract flags(e: E, i: number): number;
+  /** Whether the call above would emit nothing, because the last instruction has set the flags that it returns. */
+  abstract flagsAreSet(e: E, i: number): boolean;
   /** Jumps to `label` if condition `cc` of compare `i`, whose flags were set by the call above, holds. */
   abstract branchOn(e: E, i: number, cc: number, label: number): void;
   /**
