@@ -16,6 +16,10 @@ import type { VCode } from "./vcode.ts";
 const LOOP_ALIGNMENT = 16;
 /** The same on targets with wide alignment. With calls, the padding before the loop would cost more than it gains. */
 const WIDE_LOOP_ALIGNMENT = 32;
+/** The same of loops of few instructions, most of which then fit in one such range of 64 bytes. */
+const SHORT_LOOP_ALIGNMENT = 64;
+/** The maximum number of instructions of such a loop. */
+const SHORT_LOOP = 16;
 /** Alignment of loops that jump through a table, and of its cases, on targets with wide alignment. */
 const DISPATCH_ALIGNMENT = 64;
 const CASE_ALIGNMENT = 32;
@@ -32,18 +36,32 @@ export class CodeAlignment {
   ofBlock: Uint8Array = new Uint8Array(64);
   /** By head of a loop: the facts about it. */
   #facts: Uint8Array = new Uint8Array(64);
-  /** By depth: the head of the current loop. */
+  /** By depth: the head of the current loop, or −1. */
   #head: Int32Array = new Int32Array(64);
+  /** By head of a loop: the number of instructions outside of inner loops. */
+  #length: Int32Array = new Int32Array(64);
+  /** By block: the head of its innermost loop, or −1. */
+  #loop: Int32Array = new Int32Array(64);
+  /** By head of a loop: the head of the loop around it, or −1. */
+  #outer: Int32Array = new Int32Array(64);
+  /** By head of a loop: 1 if a block of it has been placed. */
+  #begun: Uint8Array = new Uint8Array(64);
   /** Edges into each block from jump tables in loops. */
   #tableEdges: Int32Array = new Int32Array(64);
 
-  /** Computes all alignments of `v`. `wide`: as the target says; `predecessors`: edges into each block. */
-  compute(v: VCode, predecessors: Int32Array, wide: boolean): void {
+  /**
+   * Computes all alignments of `v`. `wide`: as the target says; `predecessors`: edges into each block; `target`:
+   * another block for those that are not emitted.
+   */
+  compute(v: VCode, predecessors: Int32Array, target: Int32Array, wide: boolean): void {
     const n = v.blockCount;
     if (this.ofBlock.length < n) {
       this.ofBlock = new Uint8Array(n * 2);
       this.#facts = new Uint8Array(n * 2);
-      this.#head = new Int32Array(n * 2);
+      this.#length = new Int32Array(n * 2);
+      this.#loop = new Int32Array(n * 2);
+      this.#outer = new Int32Array(n * 2);
+      this.#begun = new Uint8Array(n * 2);
       this.#tableEdges = new Int32Array(n * 2);
     }
     this.ofBlock.fill(1, 0, n);
@@ -51,10 +69,21 @@ export class CodeAlignment {
     this.#tableEdges.fill(0, 0, n);
     this.ofFunction = FUNCTION_ALIGNMENT;
     this.#findFacts(v, wide);
-    for (let k = 0; k < n; k++) {
+    this.#begun.fill(0, 0, n);
+    for (let p = 0; p < n; p++) {
+      const k = v.layout[p];
+      if (target[k] !== k) continue;
       let alignment = 1;
-      if ((v.blockFlags[k] & BLOCK_LOOP) !== 0) alignment = alignmentOfLoop(this.#facts[k], wide);
-      else if (this.#tableEdges[k] > 0 && this.#tableEdges[k] === predecessors[k]) alignment = CASE_ALIGNMENT;
+      // A loop begins with the first block that is placed, which is not its head if that is at the bottom: the padding
+      // in front of the head would be executed in each iteration.
+      for (let loop = this.#loop[k]; loop >= 0 && this.#begun[loop] === 0; loop = this.#outer[loop]) {
+        this.#begun[loop] = 1;
+        const own = alignmentOfLoop(this.#facts[loop], this.#length[loop], wide);
+        if (own > alignment) alignment = own;
+      }
+      if (alignment === 1 && this.#tableEdges[k] > 0 && this.#tableEdges[k] === predecessors[k]) {
+        alignment = CASE_ALIGNMENT;
+      }
       this.ofBlock[k] = alignment;
       if (alignment > this.ofFunction) this.ofFunction = alignment;
     }
@@ -63,20 +92,32 @@ export class CodeAlignment {
   /** Finds the facts about each loop; the blocks of a loop follow its head. Cases only if `wide`. */
   #findFacts(v: VCode, wide: boolean): void {
     const { blockCount, blockDepth, blockFlags, succ, succStart, succCount, edgeTo } = v;
+    let deepest = 0;
+    for (let k = 0; k < blockCount; k++) if (blockDepth[k] > deepest) deepest = blockDepth[k];
+    if (deepest >= this.#head.length) this.#head = new Int32Array(deepest * 2);
+    this.#head.fill(-1, 0, deepest + 1);
     const head = this.#head;
+    const outer = this.#outer;
+    const length = this.#length;
     const facts = this.#facts;
     for (let k = 0; k < blockCount; k++) {
       const depth = blockDepth[k];
+      this.#loop[k] = -1;
       if (depth === 0) continue;
       if ((blockFlags[k] & BLOCK_LOOP) !== 0) {
-        if (depth > 1) facts[head[depth - 1]] = facts[head[depth - 1]] | OUTER;
+        outer[k] = depth > 1 ? head[depth - 1] : -1;
+        length[k] = 0;
+        if (outer[k] >= 0) facts[outer[k]] = facts[outer[k]] | OUTER;
         head[depth] = k;
       }
-      if (!wide) continue;
       const loop = head[depth];
-      if (v.hasCalls && hasCall(v, k)) facts[loop] = facts[loop] | CALLS;
+      this.#loop[k] = loop;
+      // Code that is entered in a loop has blocks of that depth outside of all loops.
+      if (loop >= 0) length[loop] = length[loop] + v.blockFirst[k + 1] - v.blockFirst[k];
+      if (!wide) continue;
+      if (loop >= 0 && v.hasCalls && hasCall(v, k)) facts[loop] = facts[loop] | CALLS;
       if (!jumpsByTable(v, k)) continue;
-      facts[loop] = facts[loop] | DISPATCHES;
+      if (loop >= 0) facts[loop] = facts[loop] | DISPATCHES;
       for (let j = 0; j < succCount[k]; j++) {
         const to = edgeTo[succ[succStart[k] + j]];
         this.#tableEdges[to] = this.#tableEdges[to] + 1;
@@ -85,10 +126,11 @@ export class CodeAlignment {
   }
 }
 
-function alignmentOfLoop(facts: number, wide: boolean): number {
+function alignmentOfLoop(facts: number, length: number, wide: boolean): number {
   if ((facts & DISPATCHES) !== 0) return DISPATCH_ALIGNMENT;
   if ((facts & OUTER) !== 0) return 1;
-  return wide && (facts & CALLS) === 0 ? WIDE_LOOP_ALIGNMENT : LOOP_ALIGNMENT;
+  if (!wide || (facts & CALLS) !== 0) return LOOP_ALIGNMENT;
+  return length <= SHORT_LOOP ? SHORT_LOOP_ALIGNMENT : WIDE_LOOP_ALIGNMENT;
 }
 
 /** Whether block `k` ends with a jump through a table. */

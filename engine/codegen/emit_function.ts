@@ -31,7 +31,7 @@ export function emitFunctionBody<E extends FunctionEmission>(
 ): void {
   const { v, code, frame } = e;
   ends.compute(e);
-  ends.alignment.compute(v, ends.predecessors, emitter.alignsWidely);
+  ends.alignment.compute(v, ends.predecessors, ends.target, emitter.alignsWidely);
   code.alignment = ends.alignment.ofFunction;
   alignImage(code, code.alignment, emitter.filler);
   code.functionStart[index] = code.length;
