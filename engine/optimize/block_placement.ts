@@ -6,7 +6,8 @@
  * that end in a trap, lead only to cold blocks, or are reached only over unlikely edges) are placed last. Blocks within
  * a loop's range that have left the loop (early returns) are placed after it. A loop whose header tests and exits gets
  * the header at its bottom, so that an iteration has one taken branch instead of two (loop rotation; the entry jumps to
- * the test once; Pettis and Hansen 1990).
+ * the test once; Pettis and Hansen 1990). If several blocks lead to the last one, which jumps back, that one is placed
+ * at the top instead, in front of the header: each of the others then jumps once, not twice.
  */
 import { BLOCK_COLD, type IrFunction } from "../ir/function.ts";
 import { BRANCH_HINT, OP } from "../ir/ops.ts";
@@ -74,6 +75,8 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
   // By header: the block before the loop, the header of the enclosing range, and, for a loop that has left that range
   // as a whole, the block after which the chain continues (ATTACHED for others).
   const before = flow.scratch.blocks4, outer = flow.scratch.blocks5, resume = flow.scratch.blocks6;
+  // By block: the block behind which it is placed, or −1 if it waits.
+  const behind = flow.scratch.blocks7;
   let tail = -1;
   // The innermost open range.
   let open = -1;
@@ -81,7 +84,7 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
     while (open >= 0 && (k === blocks || k >= loopEnd[open])) {
       const head = open;
       open = outer[head];
-      tail = rotate(f, flow, next, head, before[head], tail);
+      tail = rotate(f, flow, next, behind, head, before[head], tail);
       const detached = resume[head] !== ATTACHED;
       if (waiting[head] >= 0) {
         // Blocks that left this loop may have left the next one too.
@@ -101,6 +104,7 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
       tail = resume[head];
     }
     if (k === blocks) break;
+    behind[k] = -1;
     if (loopEnd[k] > 0) {
       resume[k] = ATTACHED;
       if (open >= 0 && loopParent[k] !== open) {
@@ -119,6 +123,7 @@ function chain(f: IrFunction, flow: ControlFlow, next: Int32Array): void {
       continue;
     }
     if (tail >= 0) next[tail] = k;
+    behind[k] = tail;
     next[k] = -1;
     tail = k;
   }
@@ -131,29 +136,48 @@ function within(flow: ControlFlow, inner: number, outer: number): boolean {
 }
 
 /**
- * The loop of `head` is placed between `before` and `tail`. If its header leaves the loop on one side and its last
- * block jumps back to the header, places the header last; returns the new tail.
+ * The loop of `head` is placed between `before` and `tail`, which is placed behind `behind[tail]`. If its last block
+ * jumps back to the header, places that block first if several others lead to it, or else the header last if that
+ * leaves the loop on one side. Returns the new tail.
  */
 function rotate(
   f: IrFunction,
   flow: ControlFlow,
   next: Int32Array,
+  behind: Int32Array,
   head: number,
   before: number,
   tail: number,
 ): number {
   if (tail === head || before < 0) return tail;
   const { op, a, sched, blockEnd, edgeTo } = f;
+  const bottom = sched[blockEnd[tail] - 1];
+  if (op[bottom] !== JUMP || edgeTo[a[bottom]] !== head) return tail;
+  const above = behind[tail];
+  if (above >= 0 && flow.loopOf[tail] === head && warmPredecessors(f, flow, tail) > 1) {
+    next[before] = tail;
+    next[tail] = head;
+    next[above] = -1;
+    return above;
+  }
   const last = sched[blockEnd[head] - 1];
   if (op[last] !== BRANCH) return tail;
   let inside = 0;
   for (let n = 0; n < successorCount(f, last); n++) {
     if (within(flow, flow.loopOf[edgeTo[successorAt(f, last, n)]], head)) inside++;
   }
-  const bottom = sched[blockEnd[tail] - 1];
-  if (inside !== 1 || op[bottom] !== JUMP || edgeTo[a[bottom]] !== head) return tail;
+  if (inside !== 1) return tail;
   next[before] = next[head];
   next[tail] = head;
   next[head] = -1;
   return head;
+}
+
+/** Number of edges into block `k` from blocks that are not cold. */
+function warmPredecessors(f: IrFunction, flow: ControlFlow, k: number): number {
+  let n = 0;
+  for (let p = flow.predStart[k]; p < flow.predStart[k + 1]; p++) {
+    if ((f.blockFlags[f.edgeFrom[flow.predEdge[p]]] & BLOCK_COLD) === 0) n++;
+  }
+  return n;
 }

@@ -193,6 +193,28 @@ Deno.test("a loop tested at its top is placed with the test at the bottom", () =
   );
 });
 
+Deno.test("the last block of a loop is placed first if several blocks lead to it", () => {
+  const blocks = `b0(v1:i32 v2:i32):
+       JUMP b1(v1 v2)
+     b1(v3:i32 v4:i32) loop depth=1:
+       v5:i32 = GT_S v2 v3
+       BRANCH v5 b2() b6()
+     b2() depth=1:
+       BRANCH v4 b3() b4()
+     b3() depth=1:
+       STORE context.9[80] v4
+       JUMP b5()
+     b4() depth=1:
+       STORE context.9[80] v3
+       JUMP b5()
+     b5() depth=1:
+       v6:i32 = ADD v3 v4
+       JUMP b1(v6 v3)
+     b6():
+       RETURN (v3)`;
+  becomes(`func 0 (i32 i32) -> (i32)\n${blocks}`, `layout b0 b5 b1 b2 b3 b4 b6\n${blocks}`);
+});
+
 Deno.test("an early return is placed after its loop", () => {
   becomes(
     `func 0 (i32 i32) -> (i32)

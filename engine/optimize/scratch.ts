@@ -23,6 +23,7 @@ export class Scratch {
   blocks4: Int32Array = new Int32Array(64);
   blocks5: Int32Array = new Int32Array(64);
   blocks6: Int32Array = new Int32Array(64);
+  blocks7: Int32Array = new Int32Array(64);
   /** By edge. */
   edges: Int32Array = new Int32Array(128);
 
@@ -45,6 +46,7 @@ export class Scratch {
       this.blocks4 = new Int32Array(size);
       this.blocks5 = new Int32Array(size);
       this.blocks6 = new Int32Array(size);
+      this.blocks7 = new Int32Array(size);
     }
     if (f.edgeCount > this.edges.length) this.edges = new Int32Array(f.edgeCount * 2);
   }
