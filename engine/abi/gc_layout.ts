@@ -21,7 +21,7 @@
  *     cells = load [context + CONTEXT.HEAP]
  *     object = load [cells + CELLS.FREE + 8 * class]            head of a free list
  *     if object == 0: object = call builtin gc_allocate(bytes)  also without a class; may collect, may trap
- *     else: store [cells + CELLS.FREE + 8 * class] = load [object]
+ *     else: store [cells + CELLS.FREE + 8 * class] = load [object]      x64 predicts object + slot size for a struct
  *     store64 [object] = type id | array length << 32           all eight bytes: they held the link
  *
  * A free slot is zero except for its first eight bytes, so the collector sees fields not yet written as null or zero.

@@ -5,7 +5,7 @@
  */
 import { RELOC, STUB } from "../codegen/machine_code.ts";
 import { CONTEXT } from "../abi/context_layout.ts";
-import { CELLS, MAX_SMALL_BYTES } from "../abi/gc_layout.ts";
+import { CELLS, MAX_SMALL_BYTES, SIZE_CLASSES } from "../abi/gc_layout.ts";
 import { type Emission, OUT_OF_LINE } from "./emission.ts";
 import { emitConstant, emitMemory, NO_REGISTER } from "./encoding.ts";
 import { relative } from "./emit_calls.ts";
@@ -37,7 +37,15 @@ export function emitAllocation(e: Emission, i: number): void {
   emitMemory(asm, X.MOV64_L, object, asm.indexed(cells, index, index === NO_REGISTER ? 0 : 3, at));
   rr(e, X.TEST64_M, object, object);
   e.branch(CC.E, slow);
+  const next = e.newLabel();
+  if (index === NO_REGISTER) {
+    // Most links lead to the slot behind. The branch predicts that, so the next allocation need not wait for this load.
+    rm(e, X.LEA64, SCRATCH, object, SIZE_CLASSES[v.disp[i]]);
+    rm(e, X.CMP64_R, SCRATCH, object, 0);
+    e.branch(CC.E, next);
+  }
   rm(e, X.MOV64_L, SCRATCH, object, 0);
+  e.bind(next);
   emitMemory(asm, X.MOV64_S, SCRATCH, asm.indexed(cells, index, index === NO_REGISTER ? 0 : 3, at));
   e.bind(back);
 }

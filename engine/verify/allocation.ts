@@ -3,7 +3,7 @@
  * slot. Out: proof of each step, and a reference once the header is written.
  *
  *     slot = load [cells + class]     a free slot of the class, or null
- *     link = load [slot]              only if it is not null
+ *     link = load [slot]              only if it is not null; a number that equals the link is the link, too
  *     store [cells + class] = link    the slot is taken; no other slot that was loaded may be taken
  *     slot = call allocate(bytes)     a slot that is taken
  *     store [slot] = type id          a structure, if its bytes fit; an array has no length yet
@@ -136,6 +136,16 @@ export function allocateSlow(a: Analysis, r: number): () => void {
 export function noteSlot({ facts }: Analysis, name: number): void {
   for (let l = 0; l < facts.count; l++) {
     if (facts.kind[l] === VALUE.FREE_SLOT && facts.name[l] === name) facts.known[l] |= NOT_NULL;
+  }
+}
+
+/** The number at location `l`, with the others of its name, is the link in the free slot named `slot`. */
+export function noteLink({ facts }: Analysis, slot: number, l: number): void {
+  const name = facts.name[l];
+  if (name === 0 || facts.delta[l] !== 0) return;
+  for (let other = 0; other < facts.count; other++) {
+    const isSame = facts.kind[other] === VALUE.NUMBER && facts.name[other] === name && facts.delta[other] === 0;
+    if (isSame) setAbout(facts, other, VALUE.FREE_LINK, slot, name);
   }
 }
 

@@ -5,7 +5,8 @@
  *     x < y, x ≤ y     bounds of both; if y is a length, room of x; if x is a length and y constant, a bound of the
  *                      length
  *     x = y            bounds; the type of a record if x is its type id, or the ancestor at the depth of y, and y is
- *                      the id of a type; a record is this instance's if x is its context and y the instance's
+ *                      the id of a type; a record is this instance's if x is its context and y the instance's; the
+ *                      link in a free slot if y is one
  *     stack, limit     the depth that has been compared
  *
  * Comparisons of signed numbers are read like those of unsigned ones where both operands are known to be small enough.
@@ -18,7 +19,7 @@ import { EXACT, type Facts, lengthPlace, MAX32, PLACE } from "./facts.ts";
 import { numberFacts, setTest } from "./kind_facts.ts";
 import { elementLimit, isMemoryLimit, tableOfLimit, unmaskedLimit } from "./limits.ts";
 import { NUMBER_FACTS, REFERENCE_FACTS, VALUE } from "./value_kinds.ts";
-import { noteSlot } from "./allocation.ts";
+import { noteLink, noteSlot } from "./allocation.ts";
 import { elementBytes } from "./references.ts";
 import { eachReference, noteHeap, noteKind, noteLength, noteNull, noteTag, noteType, setReference } from "./objects.ts";
 
@@ -381,6 +382,10 @@ function assumeKinds(a: Analysis, x: number, y: number): boolean {
   }
   if (kindX === VALUE.TAIL_RETURN && kindY === VALUE.RETURN_ADDRESS) {
     if (a.flagsSize === 8 && a.depth === 0) a.machine.reuseTailFrame(a);
+    return true;
+  }
+  if (kindX === VALUE.FREE_LINK && kindY === VALUE.NUMBER) {
+    if (a.flagsSize === 8) noteLink(a, facts.subject[x], y);
     return true;
   }
   if (kindX === VALUE.CAUGHT_TAG && kindY === VALUE.TAG) {

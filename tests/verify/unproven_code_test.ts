@@ -1024,6 +1024,29 @@ const ROWS: readonly Row[] = [
     proven: "418b8f{import0}48c1e1064d8b47204d8b8000020000418b440818c3",
     reason: REASON.ADDRESS,
   },
+  {
+    name: "an address behind a free slot that is not the link in it, as the head of the list",
+    arch: "x64",
+    module: "(type $s (struct (field i64 i64))) (func (result (ref null $s)))",
+    // mov rcx, [r15 + 32]; mov rax, [rcx + 8]; test rax, rax; jne over; xor eax, eax; ret; over: lea rdx, [rax + 24];
+    // cmp rdx, [rax]; jne next; mov rdx, [rax]; next: mov [rcx + 8], rdx; mov ecx, [r15 + type 0]; mov [rax], rcx; ret
+    refused: "498b4f20488b41084885c0750331c0c3488d5018483b107503488b1048895108418b8f{type0}488908c3",
+    // mov rcx, [r15 + 32]; mov rax, [rcx + 8]; test rax, rax; jne over; xor eax, eax; ret; over: lea rdx, [rax + 24];
+    // cmp rdx, [rax]; je next; mov rdx, [rax]; next: mov [rcx + 8], rdx; mov ecx, [r15 + type 0]; mov [rax], rcx; ret
+    proven: "498b4f20488b41084885c0750331c0c3488d5018483b107403488b1048895108418b8f{type0}488908c3",
+    reason: REASON.OBJECT,
+  },
+  {
+    name: "the lower half of an address that is compared with that of a link, as the head of the list",
+    arch: "x64",
+    module: "(type $s (struct (field i64 i64))) (func (result (ref null $s)))",
+    // as above, but cmp edx, [rax]
+    refused: "498b4f20488b41084885c0750331c0c3488d50183b107403488b1048895108418b8f{type0}488908c3",
+    // mov rcx, [r15 + 32]; mov rax, [rcx + 8]; test rax, rax; jne over; xor eax, eax; ret; over: lea rdx, [rax + 24];
+    // cmp rdx, [rax]; je next; mov rdx, [rax]; next: mov [rcx + 8], rdx; mov ecx, [r15 + type 0]; mov [rax], rcx; ret
+    proven: "498b4f20488b41084885c0750331c0c3488d5018483b107403488b1048895108418b8f{type0}488908c3",
+    reason: REASON.OBJECT,
+  },
 ];
 
 /** The module of a row, with an empty function. */

@@ -190,8 +190,8 @@ function isFreeList(place: Place): boolean {
   const { code, n } = place;
   const isTested = code.kind[n + 1] === KIND.TEST && code.rm[n + 1] === code.reg[n] &&
     code.rm[n + 1] === code.reg[n + 1];
-  const isHead = isTested && code.kind[n + 2] === KIND.BRANCH && code.kind[n + 3] === KIND.MOVE &&
-    code.base[n + 3] === code.reg[n];
+  const readsLink = code.kind[n + 3] === KIND.MOVE || code.kind[n + 3] === KIND.LEA;
+  const isHead = isTested && code.kind[n + 2] === KIND.BRANCH && readsLink && code.base[n + 3] === code.reg[n];
   return isObject(place) && isHead && code.displacement[n] >= 8 && code.displacement[n] < 128;
 }
 
