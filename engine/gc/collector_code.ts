@@ -358,6 +358,8 @@ const SWEEP = `
       (local.set $run ${get("slot")})
       (local.set $slot (i64.add ${get("slot")} ${get("size")}))
       (br_if $used (i32.eqz ${unmarked.replaceAll("$slot", "$run")})))
+    ;; Without live objects, as in a new block, the rest of the block is one run.
+    (if (i32.eqz ${field(BLOCK.LIVE)}) (then (local.set $slot ${get("end")})))
     (block $ended (loop $free
       (br_if $ended (i64.ge_u ${get("slot")} ${get("end")}))
       (br_if $ended (i32.eqz ${unmarked}))

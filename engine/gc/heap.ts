@@ -466,6 +466,7 @@ export class Heap {
       rows[row + (BLOCK.RECIPROCAL >> 2)] = Math.ceil(0x1_0000_0000 / size);
       rows[row + (BLOCK.COUNT >> 2)] = Math.floor(BLOCK_BYTES / size);
       rows[row + (BLOCK.NEXT >> 2)] = owner.words[(CELLS.PENDING >> 2) + number];
+      rows[row + (BLOCK.LIVE >> 2)] = 0;
       rows[row + (BLOCK.ZERO >> 2)] = space.states[block] === FREE_ZERO ? 1 : 0;
       this.#setUsed(space, block, 1, owner);
       if (this.#code === undefined && block < BLOCKS_WITHOUT_CODE) {
