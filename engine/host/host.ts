@@ -116,10 +116,12 @@ export interface Host {
    */
   runBeside?(code: number, argument: number): () => void;
   /**
-   * The same in a thread that blocks all signals but those of faults, whose handlers are those of the process. It has
-   * no signal stack: handlers run on the stack of the code.
+   * Starts a thread that runs the machine code at `code`, which follows System V on x64 and may fault, with `argument`.
+   * The result waits until the code returns. The thread blocks all signals but those of faults, whose handlers are
+   * those of the process. It has no signal stack: handlers run on the stack of the code. Throws an Error when the
+   * system refuses.
    */
-  runWithFaults?(code: number, argument: number): () => void;
+  runWithFaults(code: number, argument: number): () => void;
   /**
    * Installs `handler` (an address) for `signal` with SA_SIGINFO, SA_ONSTACK and SA_NODEFER; returns the previous
    * handler's address. `isTimer`: the signal comes at any time, so SA_RESTART takes the place of SA_NODEFER. On

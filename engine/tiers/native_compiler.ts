@@ -9,15 +9,14 @@
  *     goes on; looks at the state now and then             │
  *     appends the bodies, finishes the image ◀─── STATUS ──┘
  *
- * The thread starts in the process stub `call`, with a thread state of its own: traps and faults end there as in any
- * compiled code, as a status. An instance has its own VM context, memory and stack, and is freed after one job, for
- * which it may have summarized the bodies before. Its memory is a reservation with guard pages; its module is hostile
- * input, so a failure is an end of the job like any other. Code that would need JavaScript, for more memory than there
+ * An instance has its own VM context, memory and stack, and is freed after one job, for which it may have summarized the
+ * bodies before. Its memory is a reservation with guard pages; its module is hostile input, so a trap or fault
+ * (native_thread.ts) is an end of the job like any other. Code that would need JavaScript, for more memory than there
  * is, ends the job as well.
  *
  * Invariant: while the native thread runs, JavaScript neither enters the instance nor frees it.
  */
-import { CONTEXT, GUARD_RESERVATION, MEMORY, RECORD, STATUS, TABLE, THREAD } from "../abi/context_layout.ts";
+import { CONTEXT, GUARD_RESERVATION, MEMORY, RECORD, TABLE } from "../abi/context_layout.ts";
 import { bodyBytes } from "../baseline/module_tables.ts";
 import type { BegunImage } from "../compile/compile_options.ts";
 import { now } from "../host/clocks.ts";
@@ -27,17 +26,15 @@ import type { NativeCompiler, NativeCompilerCode, NativeFunction } from "../port
 import { ListedBodies } from "../portable/listed_bodies.ts";
 import { scanBodies } from "../portable/scan_bodies.ts";
 import type { ContextBlock } from "../runtime/memory/context_arena.ts";
-import { NativeRegion } from "../runtime/memory/native_region.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 import type { ModuleDescription } from "../translate/describe_module.ts";
 import type { Summaries } from "../translate/summaries.ts";
 import type { ValidModule } from "../validate/valid_module.ts";
 import { callOnStack } from "./call_on_stack.ts";
 import { hasChecksum } from "./native_checksum.ts";
+import { NATIVE_SLACK_BYTES, NativeThread } from "./native_thread.ts";
 
 const STACK_BYTES = 1 << 20;
-/** Bytes at the end of the stack for functions without a check, and for a signal handler on top of them. */
-const SLACK_BYTES = 1 << 16;
 const PAGE = 0x10000;
 /** Accessible memory: for the workspaces, and for each byte of the module's bodies; most of it is never touched. */
 const WORK_BYTES = 1 << 26;
@@ -49,8 +46,6 @@ const WRITTEN_PER_BODY = 1 << 10;
 /** Milliseconds for which bodies are appended at once, and a mask of the number of bodies after which time is read. */
 const APPEND_MS = 4;
 const LOOK_MASK = 15;
-/** The status in a thread state until the native thread ends. */
-const RUNNING = -1;
 
 /** The compiler's code in the arena of this realm. */
 interface PlacedCompiler {
@@ -117,7 +112,7 @@ function dataOf({ codeBytes, dataBytes }: NativeCompiler, image: Uint8Array): Ui
 function placeIntact(thread: GuestThread, native: NativeCompiler, image: Uint8Array): PlacedCompiler | undefined {
   const { imageBytes, codeBytes, checksum } = native;
   if (image.length !== imageBytes) return undefined;
-  const chunk = thread.arena.open(imageBytes);
+  const chunk = thread.arena.open(imageBytes, true);
   if (chunk === undefined) throw new RangeError("There is no room for the compiler's machine code");
   try {
     chunk.view(imageBytes)!.set(image);
@@ -166,10 +161,8 @@ export class NativeInstance {
   /** Size of the accessible memory. */
   readonly #bytes: number;
   readonly #stack: number;
-  /** The thread state of the native thread. */
-  readonly #state: NativeRegion;
-  /** Waits for the native thread. */
-  #join: (() => void) | undefined;
+  /** The call that the native thread runs. */
+  #nativeThread: NativeThread | undefined;
 
   /**
    * Makes an instance with `bytes` of memory, of which JavaScript sees the start. Throws a RangeError without address
@@ -178,12 +171,10 @@ export class NativeInstance {
   constructor(thread: GuestThread, placed: PlacedCompiler, bytes: number) {
     const { host } = thread;
     this.#bytes = bytes;
-    const stateBytes = Math.ceil(THREAD.SIZE / host.pageSize) * host.pageSize;
     this.#thread = thread;
     this.#placed = placed;
     this.#memory = new CompilerMemory(host, bytes);
     this.#stack = host.reserve(STACK_BYTES, PROT.READ | PROT.WRITE);
-    this.#state = new NativeRegion(host, host.reserve(stateBytes, PROT.READ | PROT.WRITE), stateBytes);
     this.#context = thread.contexts.allocate(placed.native.contextBytes + placed.native.elements.length * 8);
     this.#initContext(bytes);
     this.show(WRITTEN_BYTES);
@@ -202,7 +193,7 @@ export class NativeInstance {
     const { native, base } = this.#placed;
     const { region, offset, address } = this.#context;
     this.#thread.initContext(region, offset, 0, 0, false);
-    region.setWord(offset + CONTEXT.STACK_LIMIT, this.#stack + SLACK_BYTES);
+    region.setWord(offset + CONTEXT.STACK_LIMIT, this.#stack + NATIVE_SLACK_BYTES);
     region.setWord(offset + native.memory + MEMORY.BASE, this.#memory.address);
     region.setWord(offset + native.memory + MEMORY.LENGTH, bytes);
     for (let k = 0; k < native.globals.length; k += 2) {
@@ -251,46 +242,25 @@ export class NativeInstance {
     return callOnStack(this.#thread, { code: base + start, thunk: base + thunk, context, top: this.#top }, args);
   }
 
-  /** Calls a function in a native thread. Throws an Error if the system refuses it. */
+  /** Calls a function in a native thread. Throws an Error if the system refuses it, a RangeError without memory. */
   start(name: string, args: readonly number[]): void {
-    const { host, callStub } = this.#thread;
     const { base, native } = this.#placed;
     const { start, thunk } = native.exports[name];
-    const state = this.#state;
-    state.setWord(THREAD.GUEST_SP, this.#top);
-    state.setWord(THREAD.CALL_CODE, base + start);
-    state.setWord(THREAD.CALL_CONTEXT, this.#context.address);
-    state.setWord(THREAD.CALL_THUNK, base + thunk);
-    state.setWord(THREAD.STACK_LOW, this.#stack);
-    state.setWord(THREAD.STACK_HIGH, this.#stack + STACK_BYTES);
-    for (const [k, arg] of args.entries()) state.i32[(THREAD.SLOTS + k * THREAD.SLOT_SIZE) >> 2] = arg;
-    Atomics.store(state.i32, THREAD.STATUS >> 2, RUNNING);
-    this.#setThread(state.address);
-    try {
-      this.#join = host.runWithFaults!(callStub, state.address);
-    } catch (error) {
-      this.#setThread(this.#thread.state.address);
-      throw error;
-    }
-  }
-
-  #setThread(address: number): void {
-    const { region, offset } = this.#context;
-    region.setWord(offset + CONTEXT.THREAD, address);
-    region.setWord(offset + CONTEXT.OVERFLOW, address + THREAD.OVERFLOW);
+    const stack = { low: this.#stack, top: this.#top, high: this.#stack + STACK_BYTES };
+    const call = { code: base + start, thunk: base + thunk, context: this.#context, stack };
+    this.#nativeThread = new NativeThread(this.#thread, call, args);
   }
 
   /** Whether the native thread runs. */
   get isRunning(): boolean {
-    return this.#join !== undefined && Atomics.load(this.#state.i32, THREAD.STATUS >> 2) === RUNNING;
+    return this.#nativeThread?.isRunning === true;
   }
 
   /** Waits for the end of the native thread; returns whether its function returned. */
   end(): boolean {
-    this.#join?.();
-    this.#join = undefined;
-    this.#setThread(this.#thread.state.address);
-    if (this.#state.i32[THREAD.STATUS >> 2] !== STATUS.DONE) return false;
+    const result = this.#nativeThread?.end();
+    this.#nativeThread = undefined;
+    if (result === undefined) return false;
     this.#memory.show(this.exports.usedBytes());
     return true;
   }
@@ -300,7 +270,6 @@ export class NativeInstance {
     const { host, contexts } = this.#thread;
     this.#memory.release();
     host.release(this.#stack, STACK_BYTES);
-    host.release(this.#state.address, this.#state.size);
     contexts.release(this.#context);
   }
 }
@@ -389,19 +358,18 @@ function freeAbandoned(): void {
 }
 
 /**
- * Makes an instance for a module with `bytesOfBodies` bytes of bodies, for its owner to release. Returns undefined
- * where that is not possible. Throws a RangeError without address space or memory, and an Error if the code is damaged.
+ * Makes an instance for a module with `bytesOfBodies` bytes of bodies, for its owner to release. Throws a RangeError
+ * without address space or memory, and an Error if the code is damaged.
  */
 export function makeInstance(
   thread: GuestThread,
   native: NativeCompiler,
   bytesOfBodies: number,
-): NativeInstance | undefined {
+): NativeInstance {
   const { host } = thread;
   freeAbandoned();
   const wanted = WORK_BYTES + bytesOfBodies * BYTES_PER_BODY_BYTE;
   const bytes = Math.ceil(Math.min(wanted, MAX_MEMORY_BYTES) / PAGE) * PAGE;
-  if (host.runWithFaults === undefined) return undefined;
   const compiler = placed = placed instanceof Object ? placed : place(thread, native);
   return host.releasingOnError(() => new NativeInstance(thread, compiler, bytes));
 }

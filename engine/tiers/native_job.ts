@@ -66,9 +66,8 @@ export class NativeJobs {
   /** Whether native threads may compile this module: the compiler is "loaded", or "possible"; otherwise "absent". */
   get state(): "loaded" | "possible" | "absent" {
     const { verify, settings: { deterministic } } = this.#options;
-    const { runWithFaults, os } = this.#thread.host;
-    const mayRun = hasNativeCompiler() && this.#isSmall && runWithFaults !== undefined && os === "linux"; // tested there
-    if (!mayRun || this.#isRefused || verify === true || deterministic) return "absent";
+    const mayRun = hasNativeCompiler() && this.#isSmall && !this.#isRefused;
+    if (!mayRun || verify === true || deterministic) return "absent";
     return isCompilerPlaced() ? "loaded" : "possible";
   }
 
@@ -87,7 +86,6 @@ export class NativeJobs {
   #start(loop: LoopPlace | undefined, now: number, otherwise: Otherwise): CodeJob | undefined {
     if (loop !== undefined && !canEnterLoops(this.#options)) return undefined;
     const instance = makeInstance(this.#thread, nativeCompilerCode()!, bodyBytes(this.#valid.funcs));
-    if (instance === undefined) return undefined;
     try {
       const work = this.#open(instance);
       const begun: BegunImage<UnplacedCode | undefined> = loop === undefined

@@ -37,6 +37,7 @@ export const PROGRAM_FILES: readonly (readonly [string, Readonly<Record<string, 
     WINDOWS_WATCHDOG: WINDOWS_PROGRAMS.watchdog,
     COMMIT: WINDOWS_PROGRAMS.commit,
     WINDOWS_CALL: WINDOWS_PROGRAMS.call,
+    WINDOWS_THREAD_START: WINDOWS_PROGRAMS.threadStart,
   }],
   ["host/code/generated_reference_code.ts", { REFERENCES }],
   ["backend_x64/generated_entries.ts", {

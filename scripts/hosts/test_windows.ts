@@ -41,7 +41,15 @@ import { ignoredTests, LEFT_OUT_FILES, MAX_LEFT_OUT } from "./windows_left_out.t
 import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, withoutNotices } from "./wine.ts";
 
 /** Test folders and files that run on Windows. */
-const TESTS = ["tests/embedding", "tests/engine", "tests/plugins", "tests/threads", "tests/vector", "tests/wasi"];
+const TESTS = [
+  "tests/embedding",
+  "tests/engine",
+  "tests/plugins",
+  "tests/portable/native_test.ts",
+  "tests/threads",
+  "tests/vector",
+  "tests/wasi",
+];
 /** Tests that run with Deno only, as elsewhere: their sources import each other. */
 const DENO_TESTS = ["project/base", "project/plugins", "tests/project"];
 /** Tests that start the command in a process for each step, one file at a time. */
@@ -53,6 +61,7 @@ const QUICK_TESTS = [
   "tests/embedding/reset_test.ts",
   "tests/engine/control_test.ts",
   "tests/engine/host_webassembly_test.ts",
+  "tests/portable/native_test.ts",
   "tests/wasi/process_test.ts",
   "tests/wasi/windows_names_test.ts",
 ];

@@ -14,6 +14,7 @@ import { DARWIN_WATCHDOG } from "../../engine/host/code/generated_darwin_code.ts
 import type { Ffi } from "../../engine/host/runtimes/ffi.ts";
 import { SYSTEMS } from "../../engine/host/systems/systems.ts";
 import { WATCH } from "../../engine/host/code/watchdog.ts";
+import { NATIVE_SLACK_BYTES } from "../../engine/tiers/native_thread.ts";
 
 type Arch = "x64" | "arm64";
 
@@ -71,6 +72,16 @@ const machines = Object.fromEntries((["x64", "arm64"] as const).map((arch) => {
     entries: entries(arch),
   }];
 }));
-const layouts = { CONTEXT, FAULT_WORDS, OLD_HANDLERS, STATUS, THREAD, WATCH, DARWIN_WATCH, WATCHDOG_FUNCTIONS };
+const layouts = {
+  CONTEXT,
+  FAULT_WORDS,
+  OLD_HANDLERS,
+  STATUS,
+  THREAD,
+  WATCH,
+  DARWIN_WATCH,
+  WATCHDOG_FUNCTIONS,
+  NATIVE_SLACK_BYTES,
+};
 const { SIGSEGV, SIGBUS } = SYSTEMS.darwin;
 console.log(JSON.stringify({ machines, layouts, signals: { SIGSEGV, SIGBUS } }));

@@ -3,7 +3,7 @@
 
 In: the JSON of dump_code.ts on standard input. Out: one line per check; a failed check ends the program. What is
 checked: the fault handler on signal frames laid out as xnu's headers say (landing, polls, chaining to the previous
-handlers), the watchdog with the functions of the C library that it calls, the call of C functions with arm64's place
+handlers), threads that start in the stub `call` and have no signal stack, the watchdog with the functions of the C library that it calls, the call of C functions with arm64's place
 for variadic arguments and with errno, and the code in front of entry points that bsearch calls; and that no instruction of
 them was left out.
 
@@ -15,7 +15,7 @@ import struct
 import sys
 from ctypes import Structure, c_int, c_uint, c_uint16, c_uint32, c_uint64, sizeof
 
-from unicorn import UC_ARCH_ARM64, UC_ARCH_X86, UC_HOOK_CODE, UC_MODE_64, UC_MODE_ARM, Uc
+from unicorn import UC_ARCH_ARM64, UC_ARCH_X86, UC_HOOK_CODE, UC_HOOK_MEM_WRITE, UC_MODE_64, UC_MODE_ARM, Uc
 from unicorn import arm64_const as a64
 from unicorn import x86_const as x86
 
@@ -164,20 +164,27 @@ GUEST = 0x51000
 LINK = 0x1234
 
 
-def fault(arch, signal, pc, address, sp=GUEST, lowest=1 << 40):
-    """Runs the handler on a frame of guest code whose stack ends at `lowest`; by default nothing fits there. Returns the
-    program counter, the saved registers, the words of the thread, the old handlers that ran, and the machine."""
+def stub_machine(arch, old):
+    """A machine with the process stubs in the text, whose whole range is guest code; `old`: the previous handlers."""
     stubs = CODE[arch]["stubs"]
     text = bytearray.fromhex(stubs["bytes"])
-    machine = Machine(arch, b"", "handler", 0x4000)
-    taken = []
-    olds = [machine.function(lambda m, _a, k=k: taken.append(k)) for k in range(3)]
-    context, thread, old, frame = STATE, STATE + 0x1000, STATE + 0x3000, STATE + 0x4000
     words = {"START": TEXT, "END": TEXT + 0x10000, "LANDING": TEXT + 0x4000 + stubs["faultLanding"],
              "OLD_HANDLERS": old}
     for name, value in words.items():
         struct.pack_into("<Q", text, stubs["faultWords"] + FAULT_WORDS[name], value)
+    machine = Machine(arch, b"", "handler", 0x4000)
     machine.uc.mem_write(TEXT + 0x4000, bytes(text))
+    return machine
+
+
+def fault(arch, signal, pc, address, sp=GUEST, lowest=1 << 40):
+    """Runs the handler on a frame of guest code whose stack ends at `lowest`; by default nothing fits there. Returns the
+    program counter, the saved registers, the words of the thread, the old handlers that ran, and the machine."""
+    stubs = CODE[arch]["stubs"]
+    taken = []
+    context, thread, old, frame = STATE, STATE + 0x1000, STATE + 0x3000, STATE + 0x4000
+    machine = stub_machine(arch, old)
+    olds = [machine.function(lambda m, _a, k=k: taken.append(k)) for k in range(3)]
     for k, name in enumerate(("SEGV", "BUS", "FPE")):
         machine.put(old + OLD_HANDLERS[name], olds[k])
     machine.put(context + CONTEXT["THREAD"], thread)
@@ -214,6 +221,129 @@ def check_faults(arch):
         pc, after, _, taken, _ = fault(arch, signal, 0x7fff12340000, 8)
         check(arch, f"signal {signal} in other code goes to its previous handler", taken == [old],
               pc == 0x7fff12340000, arch == "x64" or after.flags == 0)
+
+
+# --- native threads
+
+CODE_STACK = 0x60000000
+CODE_STACK_BYTES = 0x20000
+# Where the handler of a signal returns to.
+SIGRETURN = TEXT + 0xf000
+# What xnu leaves below the stack pointer of x64's interrupted code, and its largest set of registers, with AVX-512.
+RED_ZONE = 128
+VECTOR_STATE_BYTES = 2 * 1024 + 512
+REGISTERS = {
+    "x64": {name: getattr(x86, f"UC_X86_REG_{name.upper()}") for name, _ in X64State._fields_[4:21]},
+    "arm64": {name: getattr(a64, f"UC_ARM64_REG_{name.upper()}") for name, _ in ArmState._fields_[3:36]},
+}
+
+
+class NativeThread:
+    """A thread that enters the stub `call` as pthread_create enters its start routine, with a state and a stack as
+    engine/tiers/native_thread.ts prepares them. Its function is `act(thread)`, which returns the address at which the code
+    continues, or None to return."""
+
+    def __init__(self, arch, act):
+        self.arch, self.stubs = arch, CODE[arch]["stubs"]
+        self.machine = machine = stub_machine(arch, STATE + 0x3000)
+        uc = self.uc = machine.uc
+        uc.mem_map(CODE_STACK, CODE_STACK_BYTES)
+        self.context, self.state = STATE, STATE + 0x8000
+        self.sp, self.lowest = None, 1 << 64
+
+        def thunk(_machine, _arguments):
+            self.sp = uc.reg_read(SP[arch])
+            self.runs_on = uc.reg_read(x86.UC_X86_REG_R15 if arch == "x64" else a64.UC_ARM64_REG_X28)
+            self.next = act(self)
+            return self.code
+
+        def leave(_uc, address, _size, _data):
+            if self.next is None:
+                return
+            for register, value in zip(INTEGERS[arch], self.arguments):
+                uc.reg_write(register, value)
+            uc.reg_write(PC[arch], self.next)
+
+        def write(_uc, _access, address, _size, _value, _data):
+            self.lowest = min(self.lowest, address)
+        self.code, self.next, self.arguments = 0, None, ()
+        top = CODE_STACK + CODE_STACK_BYTES - 64
+        at = machine.function(thunk)
+        uc.hook_add(UC_HOOK_CODE, leave, None, at, at)
+        uc.hook_add(UC_HOOK_MEM_WRITE, write, None, CODE_STACK, CODE_STACK + CODE_STACK_BYTES - 1)
+        machine.put(self.context + CONTEXT["THREAD"], self.state)
+        for name, value in (("GUEST_SP", top), ("CALL_CONTEXT", self.context), ("CALL_THUNK", at),
+                            ("STACK_LOW", CODE_STACK), ("STACK_HIGH", CODE_STACK + CODE_STACK_BYTES)):
+            machine.put(self.state + THREAD[name], value)
+        uc.mem_write(self.state + THREAD["STATUS"], b"\xff\xff\xff\xff")
+
+    def run(self):
+        """Runs the thread; returns its status."""
+        self.machine.run(0x4000 + self.stubs["call"], self.state)
+        return self.field("STATUS") & 0xffffffff
+
+    def field(self, name):
+        return self.machine.word(self.state + THREAD[name])
+
+    def stub(self, name):
+        return TEXT + 0x4000 + self.stubs[name]
+
+    def signal(self, signal, pc, address):
+        """Delivers a signal of the instruction at `pc` with the stack pointer that it has now, as xnu does where there is
+        no signal stack: on the stack of the code. Returns the address of the handler, from which sigreturn goes on."""
+        uc = self.uc
+        state = X64State() if self.arch == "x64" else ArmState()
+        for name, register in REGISTERS[self.arch].items():
+            setattr(state, name, uc.reg_read(register))
+        setattr(state, "rip" if self.arch == "x64" else "pc", pc)
+        frame = (self.sp - RED_ZONE - VECTOR_STATE_BYTES - sizeof(state)) & -64
+        context = frame - sizeof(UContext) & -16
+        info = context - sizeof(SigInfo) & -16
+
+        def sigreturn(*_):
+            self.resumed = type(state).from_buffer_copy(uc.mem_read(frame, sizeof(state)))
+            for name, register in REGISTERS[self.arch].items():
+                uc.reg_write(register, getattr(self.resumed, name))
+        uc.hook_add(UC_HOOK_CODE, sigreturn, None, SIGRETURN, SIGRETURN)
+        uc.mem_write(frame, bytes(state))
+        uc.mem_write(context, bytes(UContext(mcsize=sizeof(state), mcontext=frame)))
+        uc.mem_write(info, bytes(SigInfo(signo=signal, addr=address)))
+        self.lowest = min(self.lowest, info)
+        sp = info - 8 if self.arch == "x64" else info
+        if self.arch == "x64":
+            self.machine.put(sp, SIGRETURN)
+        else:
+            uc.reg_write(a64.UC_ARM64_REG_X30, SIGRETURN)
+        uc.reg_write(SP[self.arch], sp)
+        self.arguments = (signal, info, context)
+        return self.stub("faultHandler")
+
+
+def check_threads(arch):
+    done, trap = LAYOUTS["STATUS"]["DONE"], LAYOUTS["STATUS"]["TRAP"]
+    thread = NativeThread(arch, lambda _: None)
+    status = thread.run()
+    check(arch, "a native thread runs a function on a stack of its own and returns to the system", status == done,
+          thread.runs_on == thread.context, CODE_STACK < thread.sp < CODE_STACK + CODE_STACK_BYTES)
+
+    def traps(thread):
+        thread.code = 7
+        return thread.stub("trapExit")
+    thread = NativeThread(arch, traps)
+    status = thread.run()
+    check(arch, "a trap ends a native thread with its code", status == trap,
+          thread.field("TRAP_CODE") & 0xffffffff == 7, thread.field("TRAP_CONTEXT") == thread.context)
+
+    for signal in (SIGBUS, SIGSEGV):
+        def faults(thread):
+            return thread.signal(signal, TEXT + 0x8000, 0x123456789000)
+        thread = NativeThread(arch, faults)
+        status = thread.run()
+        landing = thread.stub("faultLanding")
+        check(arch, f"signal {signal} ends a native thread, on the stack of its code", status == trap,
+              (thread.resumed.rip if arch == "x64" else thread.resumed.pc) == landing,
+              thread.field("TRAP_PC") == TEXT + 0x8000, thread.field("FAULT_ADDRESS") == 0x123456789000,
+              thread.sp - thread.lowest < LAYOUTS["NATIVE_SLACK_BYTES"])
 
 
 # --- the watchdog
@@ -452,6 +582,7 @@ def check_coverage(arch):
 
 for processor in ("x64", "arm64"):
     check_faults(processor)
+    check_threads(processor)
     check_watchdog(processor)
     check_calls(processor)
     check_entries(processor)

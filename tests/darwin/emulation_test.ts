@@ -12,10 +12,11 @@ const PYTHON = [`${ROOT}.cache/unicorn/bin/python`, "python3"]
 if (PYTHON === undefined) console.log("left out: the emulation of macOS, because there is no Python with unicorn");
 
 /** The number of checks for each processor. */
-const CHECKS = 23;
+const CHECKS = 27;
 
 Deno.test({
-  name: "fault handlers, watchdog, C calls and entry code for macOS run rightly in an emulator, every instruction",
+  name:
+    "fault handlers, native threads, watchdog, C calls and entry code for macOS run rightly in an emulator, every instruction",
   ignore: PYTHON === undefined,
   fn: () => {
     const dump = fileURLToPath(new URL("dump_code.ts", import.meta.url));

@@ -92,7 +92,7 @@ Deno.test("macOS: handlers, signal stacks, threads and functions of the C librar
     "pthread_create",
     "pthread_detach",
   ]);
-  host.runWithFaults!(0x1000, 0x2000)();
+  host.runWithFaults(0x1000, 0x2000)();
   deepEqual(take(), ["pthread_sigmask 3", "pthread_create", "pthread_sigmask 3", "pthread_join"]);
   deepEqual(host.functionAddresses(["__error"]), { __error: 0x180000000 });
   equal(host.openReferences(), undefined); // a library must be a signed file

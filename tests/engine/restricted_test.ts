@@ -39,10 +39,8 @@ const program = (reportCount: number, options: string) => `
 /** On a busy machine the code of the thread may arrive before the calls end. */
 const WITH_THREAD = /^50005000, baseline compile(, optimizing background)?$/;
 const WITHOUT_THREAD = "50005000, baseline compile, optimizing compile";
-/** Packages have the compiler as machine code, which needs no Worker where native threads are used. */
-const WITHOUT_WORKER = hasNativeCompiler() && process.platform === "linux"
-  ? "50005000, baseline compile, optimizing background"
-  : WITHOUT_THREAD;
+/** Packages have the compiler as machine code, which needs no Worker. */
+const WITHOUT_WORKER = hasNativeCompiler() ? "50005000, baseline compile, optimizing background" : WITHOUT_THREAD;
 
 const NO_WORKER = `
   process.getBuiltinModule("node:worker_threads").Worker = class { constructor() { throw new Error("refused"); } };`;

@@ -47,50 +47,46 @@ Deno.test("machine code computes the checksum of artifacts", () => {
   host.release(address, host.pageSize);
 });
 
-Deno.test(
-  "no damaged copy of the compiler is run, and none is read twice",
-  { ignore: Deno.build.os !== "linux" },
-  () => {
-    const folder = mkdtempSync(join(tmpdir(), "waft-native-"));
-    const file = join(folder, "image.bin");
-    writeFileSync(file, new Uint8Array(4096).fill(0xcc));
-    let reads = 0;
-    const zeros = { start: 0, thunk: 0 };
-    const native: NativeCompiler = {
-      images: () => [new Uint8Array(64), new Uint8Array(4096).fill(0xcc)].map((copy) => (reads++, copy)),
-      file,
-      imageBytes: 4096,
-      checksum: [1, 2, 3, 4],
-      codeBytes: 4096,
-      dataBytes: 0,
-      contextBytes: 256,
-      memory: 64,
-      globals: [],
-      typeIdsAt: 128,
-      typeIds: [],
-      table: 96,
-      elements: [],
-      records: [],
-      start: zeros,
-      exports: {},
-    };
-    useNativeCompiler(() => native);
-    const { bytes } = NewEngine().parse(`(module (func (export "f") (result i32) (i32.const 1)))`);
-    const valid = validateModule(decodeModule(bytes), featureSet(), { bodies: false });
-    const options = {
-      target: hostBackend(),
-      features: featureSet(),
-      optimizations: optimizationSet(),
-      settings: codeSettings(),
-      cpu: cpuFeatures(currentHost()),
-    };
-    for (let module = 0; module < 2; module++) {
-      const jobs = new NativeJobs(realmStore().thread, valid, options);
-      assert.equal(jobs.state, module === 0 ? "possible" : "loaded");
-      assert.equal(jobs.start(undefined, 0, () => assert.fail("no job has begun")), undefined);
-      assert.equal(jobs.state, "absent");
-    }
-    assert.equal(reads, 2);
-    rmSync(folder, { recursive: true });
-  },
-);
+Deno.test("no damaged copy of the compiler is run, and none is read twice", () => {
+  const folder = mkdtempSync(join(tmpdir(), "waft-native-"));
+  const file = join(folder, "image.bin");
+  writeFileSync(file, new Uint8Array(4096).fill(0xcc));
+  let reads = 0;
+  const zeros = { start: 0, thunk: 0 };
+  const native: NativeCompiler = {
+    images: () => [new Uint8Array(64), new Uint8Array(4096).fill(0xcc)].map((copy) => (reads++, copy)),
+    file,
+    imageBytes: 4096,
+    checksum: [1, 2, 3, 4],
+    codeBytes: 4096,
+    dataBytes: 0,
+    contextBytes: 256,
+    memory: 64,
+    globals: [],
+    typeIdsAt: 128,
+    typeIds: [],
+    table: 96,
+    elements: [],
+    records: [],
+    start: zeros,
+    exports: {},
+  };
+  useNativeCompiler(() => native);
+  const { bytes } = NewEngine().parse(`(module (func (export "f") (result i32) (i32.const 1)))`);
+  const valid = validateModule(decodeModule(bytes), featureSet(), { bodies: false });
+  const options = {
+    target: hostBackend(),
+    features: featureSet(),
+    optimizations: optimizationSet(),
+    settings: codeSettings(),
+    cpu: cpuFeatures(currentHost()),
+  };
+  for (let module = 0; module < 2; module++) {
+    const jobs = new NativeJobs(realmStore().thread, valid, options);
+    assert.equal(jobs.state, module === 0 ? "possible" : "loaded");
+    assert.equal(jobs.start(undefined, 0, () => assert.fail("no job has begun")), undefined);
+    assert.equal(jobs.state, "absent");
+  }
+  assert.equal(reads, 2);
+  rmSync(folder, { recursive: true });
+});

@@ -3,8 +3,9 @@
  * compiler traps or faults, and programs whose modules move up without a Worker.
  */
 import assert from "node:assert/strict";
+import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
-import process from "node:process";
+import { fileURLToPath } from "node:url";
 import { NewEngine } from "@waft/engine";
 import type { CompilationReport } from "../../engine/api/compilation_report.ts";
 import type { CodeJob, PlacedCode } from "../../engine/background/placing_job.ts";
@@ -34,6 +35,7 @@ import { NativeJobs } from "../../engine/tiers/native_job.ts";
 import { describeModule } from "../../engine/translate/describe_module.ts";
 import { validateModule } from "../../engine/validate/module.ts";
 import { nativeCompiler } from "../../scripts/package/build_native_compiler.ts";
+import { CHILD_TIMEOUT, hostCommand } from "../support/host_arguments.ts";
 
 const BUILT = await nativeCompiler(hostArchitecture());
 const [IMAGE] = BUILT.images();
@@ -59,9 +61,6 @@ const NATIVE = {
   ],
 };
 useNativeCompiler(() => NATIVE);
-
-/** Native threads compile on Linux alone; elsewhere Workers do. */
-const IS_POSSIBLE = process.platform === "linux";
 
 const LISP = new Uint8Array(readFileSync(new URL("../../examples/wasi/lisp.wasm", import.meta.url)));
 
@@ -110,7 +109,7 @@ function assertSame(code: PlacedCode, image: UnplacedCode): void {
 
 const SETTINGS = [{}, { explicitBounds: true }, { fuel: true, interruptible: true }];
 
-Deno.test("native threads make the images of the TypeScript form", { ignore: !IS_POSSIBLE }, () => {
+Deno.test("native threads make the images of the TypeScript form", () => {
   const module = decodeModule(LISP);
   const valid = validateModule(module, featureSet(), { bodies: false });
   for (const settings of SETTINGS) {
@@ -131,7 +130,7 @@ function loopModule() {
   return { module: decodeModule(bytes), at: bytes.indexOf(0x03, decodeModule(bytes).funcs[0].body.offset) };
 }
 
-Deno.test("native threads compile loops", { ignore: !IS_POSSIBLE }, () => {
+Deno.test("native threads compile loops", () => {
   const { module, at } = loopModule();
   const options = optionsOf({ settings: codeSettings({ interruptible: true }) });
   const loop = { index: 0, at, frameBytes: 64 };
@@ -145,7 +144,7 @@ Deno.test("native threads compile loops", { ignore: !IS_POSSIBLE }, () => {
   assert.deepEqual(code.jumps, expected.jumps);
 });
 
-Deno.test("a compiler that faults ends its job, and nothing else", { ignore: !IS_POSSIBLE }, () => {
+Deno.test("a compiler that faults ends its job, and nothing else", () => {
   const valid = validateModule(decodeModule(LISP), featureSet(), { bodies: false });
   const options = optionsOf({ hasValidBodies: true });
   const work = { valid, options, ...compilerState(valid, options) };
@@ -153,7 +152,6 @@ Deno.test("a compiler that faults ends its job, and nothing else", { ignore: !IS
   const { thread } = realmStore();
   const run = (begun: BegunImage<UnplacedCode>, words = description.words) => {
     const instance = makeInstance(thread, NATIVE, description.bodies.length);
-    assert.ok(instance);
     const bodies = startNativeBodies(instance, begun, { ...description, words });
     return outcome(() => bodies.advance());
   };
@@ -166,7 +164,7 @@ Deno.test("a compiler that faults ends its job, and nothing else", { ignore: !IS
   assert.notEqual(run(beginBatch(work, [3], 4000)), "failed");
 });
 
-Deno.test("where a native thread fails, another job takes its place", { ignore: !IS_POSSIBLE }, () => {
+Deno.test("where a native thread fails, another job takes its place", () => {
   const valid = validateModule(decodeModule(LISP), featureSet(), { bodies: false });
   const jobs = new NativeJobs(realmStore().thread, valid, optionsOf());
   const other = placedBy(jobs.start(undefined, performance.now(), none));
@@ -176,13 +174,25 @@ Deno.test("where a native thread fails, another job takes its place", { ignore: 
   assert.equal(outcome(() => late.advance(performance.now())), other, "a job that takes too long is abandoned");
 });
 
-Deno.test("abandoned jobs do not disturb others", { ignore: !IS_POSSIBLE }, () => {
+Deno.test("abandoned jobs do not disturb others", () => {
   const module = decodeModule(LISP);
   const valid = validateModule(module, featureSet(), { bodies: false });
   const jobs = new NativeJobs(realmStore().thread, valid, optionsOf());
   for (let k = 0; k < 5; k++) jobs.start(undefined, performance.now(), none)?.abandon();
   const expected = compileModule(module, optionsOf({ form: "typescript" }));
   assertSame(placedBy(jobs.start(undefined, performance.now(), none)), expected);
+});
+
+Deno.test("a process and a realm may end while native threads compile for them", () => {
+  const run = (mode: string) => {
+    const [command, first] = hostCommand(fileURLToPath(new URL("./unfinished_jobs_program.ts", import.meta.url)));
+    return spawnSync(command, [...first, mode], { encoding: "utf8", timeout: CHILD_TIMEOUT });
+  };
+  const ended = run("process");
+  assert.equal(ended.status, 3, ended.stderr);
+  const { status, stdout, stderr } = run("worker");
+  assert.equal(stdout, "compiled\n", stderr);
+  assert.equal(status, 0);
 });
 
 /** A module of `count` functions whose bodies have `bytes` bytes each. */
@@ -196,14 +206,14 @@ Deno.test("large modules, deterministic code and checked compilations are left t
     const valid = validateModule(decodeModule(bytes), featureSet(), { bodies: false });
     return new NativeJobs(realmStore().thread, valid, optionsOf(more)).state;
   };
-  assert.equal(stateOf(LISP) !== "absent", IS_POSSIBLE);
-  assert.equal(stateOf(compilerBytes()) !== "absent", IS_POSSIBLE, "0.4 MB");
+  assert.notEqual(stateOf(LISP), "absent");
+  assert.notEqual(stateOf(compilerBytes()), "absent", "0.4 MB");
   assert.equal(stateOf(moduleWithBodies(4, 200_000)), "absent");
   assert.equal(stateOf(LISP, { settings: codeSettings({ deterministic: true }) }), "absent");
   assert.equal(stateOf(LISP, { verify: true }), "absent");
 });
 
-Deno.test("a program moves up without a Worker", { ignore: !IS_POSSIBLE }, () => {
+Deno.test("a program moves up without a Worker", () => {
   const reports: CompilationReport[] = [];
   const engine = NewEngine({ explain: (report) => reports.push(report) });
   const { bytes } = loopModule().module;

@@ -1,9 +1,10 @@
 /**
  * The data of the host's machine code on Windows x64 (generated_windows_code.ts): words of memory through which it
- * calls functions of Windows, and the handler that commits memory with their addresses.
+ * calls functions of Windows, and the code that contains addresses: the handler that commits memory, and the starts of
+ * threads.
  */
 import { fromBase64 } from "../../base/base64.ts";
-import { COMMIT } from "./generated_windows_code.ts";
+import { COMMIT, WINDOWS_THREAD_START } from "./generated_windows_code.ts";
 
 /** The functions that the watchdog calls, in the order of their words from FUNCTIONS on. */
 export const WINDOWS_WATCHDOG_FUNCTIONS = [
@@ -26,13 +27,24 @@ export const COMMITTED_ON_ACCESS = { READ_WRITE: 0x20, READ_ONLY: 0x10 } as cons
 /** The functions whose addresses follow the handler's code, one word each. */
 export const COMMIT_FUNCTIONS = ["VirtualQuery", "VirtualAlloc"] as const;
 
+/** Code, base 64, with addresses in the words from the offset `at` on. */
+function withAddresses(code: string, at: number, addresses: readonly number[]): Uint8Array<ArrayBuffer> {
+  const bytes = fromBase64(code);
+  const view = new DataView(bytes.buffer);
+  addresses.forEach((address, k) => view.setBigUint64(at + 8 * k, BigInt(address), true));
+  return bytes;
+}
+
 /** The exception handler that commits memory, with the addresses of its functions. */
 export function commitHandler(functions: readonly number[]): Uint8Array<ArrayBuffer> {
   const { code, labels: { query } } = COMMIT.x64;
-  const bytes = fromBase64(code);
-  const view = new DataView(bytes.buffer);
-  functions.forEach((address, k) => view.setBigUint64(query + 8 * k, BigInt(address), true));
-  return bytes;
+  return withAddresses(code, query, functions);
+}
+
+/** The start of threads that run the code at `address`, which follows System V, with their argument. */
+export function threadStart(address: number): Uint8Array<ArrayBuffer> {
+  const { code, labels } = WINDOWS_THREAD_START.x64;
+  return withAddresses(code, labels.code, [address]);
 }
 
 /** Byte offsets in the block of the routine that calls a function with eleven integers, and GetLastError after it. */

@@ -9,7 +9,7 @@
 import type { Ffi, ForeignFunction, ForeignSignature } from "../runtimes/ffi.ts";
 import { type Host, PROT } from "../host.ts";
 import { endProcessBy } from "../process.ts";
-import { COMMIT_FUNCTIONS, commitHandler } from "../code/windows_code.ts";
+import { COMMIT_FUNCTIONS, commitHandler, threadStart } from "../code/windows_code.ts";
 import { WindowsMemory } from "../memory/windows_memory.ts";
 
 const KERNEL32 = {
@@ -21,8 +21,12 @@ const KERNEL32 = {
 
 const THREADS = {
   CreateThread: { params: ["i64", "i64", "i64", "i64", "i32", "i64"], result: "i64" },
+  WaitForSingleObject: { params: ["i64", "i32"], result: "i32" },
   CloseHandle: { params: ["i64"], result: "i32" },
 } as const satisfies Record<string, ForeignSignature>;
+
+/** INFINITE: a wait without a timeout. */
+const FOREVER = -1;
 
 /** Encodes a pointer with a random number of the process. */
 const ENCODING = {
@@ -56,6 +60,9 @@ class WindowsHost extends WindowsMemory implements Host {
   readonly #libraries = new Map<string, bigint>();
   /** The address of the handler that commits memory. */
   readonly #committer: number;
+  #threads: Record<keyof typeof THREADS, ForeignFunction> | undefined;
+  /** Starts of threads, by the address of the code that they enter. */
+  readonly #threadStarts = new Map<number, number>();
 
   constructor(ffi: Ffi) {
     super(ffi);
@@ -111,10 +118,30 @@ class WindowsHost extends WindowsMemory implements Host {
   }
 
   startThread(code: number, argument: number): void {
-    const threads = this.ffi.open("kernel32.dll", THREADS);
-    const thread = BigInt(threads.CreateThread(0n, 0n, BigInt(code), BigInt(argument), 0, 0n));
+    this.#threadCalls.CloseHandle(this.#createThread(code, argument));
+  }
+
+  /** Exception handlers serve all threads of the process, and run on the stack of the code that faults. */
+  runWithFaults(code: number, argument: number): () => void {
+    let start = this.#threadStarts.get(code);
+    if (start === undefined) this.#threadStarts.set(code, start = this.placeCode(threadStart(code)));
+    const thread = this.#createThread(start, argument);
+    return () => {
+      const { WaitForSingleObject, CloseHandle } = this.#threadCalls;
+      if (WaitForSingleObject(thread, FOREVER) !== 0) throw new Error("Cannot wait for a thread");
+      CloseHandle(thread);
+    };
+  }
+
+  get #threadCalls(): Record<keyof typeof THREADS, ForeignFunction> {
+    return this.#threads ??= this.ffi.open("kernel32.dll", THREADS);
+  }
+
+  /** Returns the thread's handle. */
+  #createThread(code: number, argument: number): bigint {
+    const thread = BigInt(this.#threadCalls.CreateThread(0n, 0n, BigInt(code), BigInt(argument), 0, 0n));
     if (thread === 0n) throw new Error("Cannot start a thread: the system refuses another one");
-    threads.CloseHandle(thread);
+    return thread;
   }
 
   installSignalHandler(_signal: number, handler: number): number {

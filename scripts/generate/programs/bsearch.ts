@@ -8,32 +8,21 @@
  * `block` loads every register that a parameter can be in from the words of the block, first the integers and then the
  * floats, and stores the result over the first word of its kind.
  *
- * Comparisons follow System V on x64. On Windows, whose `bsearch` calls as Windows does, the shell at `win64` moves the
- * two parameters and keeps the registers that only Windows' convention preserves: rdi, rsi and xmm6 to xmm15.
+ * Comparisons follow System V on x64. On Windows, whose `bsearch` calls as Windows does, the shell at `win64` is
+ * entered (win64.ts).
  *
- * Sources: System V ABI, AMD64; Procedure Call Standard for the Arm 64-bit Architecture; "x64 calling convention" of
- * Microsoft's documentation.
+ * Sources: System V ABI, AMD64; Procedure Call Standard for the Arm 64-bit Architecture.
  */
 import { BLOCK_FLOATS } from "../../../engine/host/code/bsearch_entry.ts";
-
-const PRESERVED = ["xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11", "xmm12", "xmm13", "xmm14", "xmm15"];
-/** The shell's frame, with 8 bytes of padding. */
-const FRAME = 16 * PRESERVED.length + 8;
+import { keepingWin64Registers } from "./win64.ts";
 
 const SHELL = `
 win64:
-  push rdi
-  push rsi
-  sub rsp, ${FRAME}
-${PRESERVED.map((register, k) => `  movups [rsp + ${16 * k}], ${register}`).join("\n")}
-  mov rdi, rcx
+${
+  keepingWin64Registers(`  mov rdi, rcx
   mov rsi, rdx
-  call start
-${PRESERVED.map((register, k) => `  movups ${register}, [rsp + ${16 * k}]`).join("\n")}
-  add rsp, ${FRAME}
-  pop rsi
-  pop rdi
-  ret
+  call start`)
+}
 `;
 
 const X64_BOUND = `

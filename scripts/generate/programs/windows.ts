@@ -1,7 +1,7 @@
 /**
- * Machine code of the host on Windows x64 (engine/host/code/windows_code.ts). The thread and the exception handler are
- * entered as Windows enters them (rcx); the other routines follow System V, like all of waft's machine code. All of
- * them call functions of Windows through words of memory.
+ * Machine code of the host on Windows x64 (engine/host/code/windows_code.ts). The threads and the exception handler are
+ * entered as Windows enters them (rcx); the other routines follow System V, like all of waft's machine code. They call
+ * functions of Windows, and the start of a thread its code, through words of memory.
  *
  * Source: "x64 calling convention" of Microsoft's documentation; <winnt.h>.
  */
@@ -13,6 +13,7 @@ import {
   WINDOWS_WATCHDOG_FUNCTIONS,
 } from "../../../engine/host/code/windows_code.ts";
 import { X64_DISARM } from "./watchdog.ts";
+import { keepingWin64Registers } from "./win64.ts";
 
 const { DEADLINE, WAKES, SEQUENCE, TIME, PAGE, PAGE_BYTES, DELAY } = WATCH;
 const { IS_FIRING, HAS_FIRED } = WATCH_STATE;
@@ -252,7 +253,7 @@ call:
   mov rcx, [rbx + ${ARGUMENTS + 8 * 0}]
   mov rdx, [rbx + ${ARGUMENTS + 8 * 1}]
   mov r8, [rbx + ${ARGUMENTS + 8 * 2}]
-  mov r9, [rbx + ${TIME + 8}]
+  mov r9, [rbx + ${ARGUMENTS + 8 * 3}]
   call [rbx + ${FUNCTION}]
   mov [rbx + ${RESULT}], rax
   call [rbx + ${GET_LAST_ERROR}]
@@ -263,5 +264,23 @@ call:
   ret
 `;
 
+/** The start of a thread that runs code of System V's convention, whose address is at `code`, with its argument. */
+const THREAD_START = `
+  .globl code
+  // DWORD start(argument: rcx)
+${
+  keepingWin64Registers(`  mov rdi, rcx
+  call [rip + code]`)
+}
+  .balign 8, 204
+code:
+  .quad 0
+`;
+
 /** Windows runs on x64 alone here. */
-export const WINDOWS_PROGRAMS = { watchdog: { x64: WATCHDOG }, commit: { x64: COMMIT }, call: { x64: CALL } } as const;
+export const WINDOWS_PROGRAMS = {
+  watchdog: { x64: WATCHDOG },
+  commit: { x64: COMMIT },
+  call: { x64: CALL },
+  threadStart: { x64: THREAD_START },
+} as const;
