@@ -111,11 +111,6 @@ export interface Host {
    */
   startThread(code: number, argument: number): void;
   /**
-   * Starts a thread that runs the machine code at `code` with `argument`; the result waits until the code returns.
-   * Throws an Error when the system refuses. Absent on Windows.
-   */
-  runBeside?(code: number, argument: number): () => void;
-  /**
    * Starts a thread that runs the machine code at `code`, which follows System V on x64 and may fault, with `argument`.
    * The result waits until the code returns. The thread blocks all signals but those of faults, whose handlers are
    * those of the process. It has no signal stack: handlers run on the stack of the code. Throws an Error when the

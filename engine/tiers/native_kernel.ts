@@ -4,15 +4,15 @@
  * first instruction.
  *
  * The kernel runs as an intrinsic module does (runtime/intrinsics.ts): with its own VM context and stack, also while
- * other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks.
+ * other compiled code is parked. Its memory is a reservation with guard pages, and its code never parks. A second
+ * kernel runs in a native thread (native_thread.ts), beside the first.
  */
 import { CONTEXT, GUARD_RESERVATION, MEMORY } from "../abi/context_layout.ts";
 import { fromBase64 } from "../base/base64.ts";
 import type { Kernel } from "../baseline/kernel_forms.ts";
 import { MODULE, MOVES, OPCODES } from "../baseline/kernel/layout.ts";
 import { OPCODE_TABLE } from "../baseline/generated/opcode_table.ts";
-import { KERNEL_THREAD_ROUTINE, LAZY_ROUTINE } from "../baseline/generated/routines.ts";
-import { KERNEL_THREAD } from "../baseline/kernel_thread.ts";
+import { LAZY_ROUTINE } from "../baseline/generated/routines.ts";
 import type { NativeKernel } from "../baseline/native_code.ts";
 import type { KernelMemory } from "../baseline/module_tables.ts";
 import { Bug } from "../base/errors.ts";
@@ -20,12 +20,13 @@ import { type Host, PROT } from "../host/host.ts";
 import type { ContextBlock } from "../runtime/memory/context_arena.ts";
 import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 import { callOnStack } from "./call_on_stack.ts";
+import { NATIVE_SLACK_BYTES, NativeThread } from "./native_thread.ts";
 
-const STACK_BYTES = 1 << 18;
+const STACK_BYTES = (1 << 18) + NATIVE_SLACK_BYTES;
+/** Bytes above the initial stack pointer. */
+const TOP_BYTES = 64;
 /** Bytes above the stack for arguments that have no register. */
 const OVERFLOW_BYTES = 4096;
-/** Bytes at the end of the stack that functions may use without a check. */
-const SLACK_BYTES = 4096;
 const PAGE = 0x10000;
 
 /** Memory of the kernel: reserved as a whole, made accessible on demand. */
@@ -74,25 +75,14 @@ class NativeMemory implements KernelMemory {
 interface PlacedKernel {
   readonly native: NativeKernel;
   readonly base: number;
-  /** The routine for threads; undefined where there is none. */
-  readonly routine: ThreadRoutine | undefined;
   /** The addresses of the routine for lazy bodies and of its code for traps; undefined where there is none. */
   readonly lazy: { readonly routine: number; readonly trap: number } | undefined;
 }
 
-/** The routine in which a thread starts: its address, that of its code for traps, and the host's function to run it. */
-interface ThreadRoutine {
-  readonly start: number;
-  readonly trap: number;
-  readonly run: (code: number, argument: number) => () => void;
-}
-
-/** The bytes of a stored routine and the offset of `trap` in it; undefined for a processor that has none. */
-function routineOf(
-  stored: Readonly<Partial<Record<string, { readonly code: string; readonly labels: { readonly trap: number } }>>>,
-  arch: string,
-): { readonly bytes: Uint8Array; readonly trap: number } | undefined {
-  const found = stored[arch];
+/** The routine for lazy bodies; undefined where there is none. */
+function lazyRoutine({ arch, system }: Host): { readonly bytes: Uint8Array; readonly trap: number } | undefined {
+  const stored: Readonly<Partial<Record<string, typeof LAZY_ROUTINE["x64"]>>> = LAZY_ROUTINE;
+  const found = system.hasSystemCalls ? stored[arch] : undefined;
   return found && { bytes: fromBase64(found.code), trap: found.labels.trap };
 }
 
@@ -100,54 +90,14 @@ function routineOf(
 function placeKernel({ arena, host }: GuestThread, native: NativeKernel): PlacedKernel {
   const code = fromBase64(native.code);
   if (code.length !== native.codeBytes) throw new Error("The kernel's machine code is damaged");
-  const run = host.runBeside?.bind(host);
-  const routine = run === undefined ? undefined : routineOf(KERNEL_THREAD_ROUTINE, host.arch);
-  const lazy = routineOf(LAZY_ROUTINE, host.arch);
-  const lazyAt = code.length + (routine?.bytes.length ?? 0);
-  const bytes = new Uint8Array(lazyAt + (lazy?.bytes.length ?? 0));
+  const lazy = lazyRoutine(host);
+  const bytes = new Uint8Array(code.length + (lazy?.bytes.length ?? 0));
   bytes.set(code);
-  if (routine !== undefined) bytes.set(routine.bytes, code.length);
-  if (lazy !== undefined) bytes.set(lazy.bytes, lazyAt);
+  if (lazy !== undefined) bytes.set(lazy.bytes, code.length);
   const base = arena.allocate(bytes.length);
   arena.publish(base, bytes);
-  const start = base + code.length;
-  const lazyStart = base + lazyAt;
-  return {
-    native,
-    base,
-    routine: run && routine && { start, trap: start + routine.trap, run },
-    lazy: lazy && { routine: lazyStart, trap: lazyStart + lazy.trap },
-  };
-}
-
-/** A block of words for a thread of the kernel (KERNEL_THREAD). */
-class ThreadBlock {
-  readonly #thread: GuestThread;
-  readonly #block: ContextBlock;
-
-  constructor(thread: GuestThread) {
-    this.#thread = thread;
-    this.#block = thread.contexts.allocate(KERNEL_THREAD.SIZE);
-    const { region, offset } = this.#block;
-    region.i64[(offset + KERNEL_THREAD.SIGNALS) >> 3] = -1n;
-  }
-
-  get address(): number {
-    return this.#block.address;
-  }
-
-  set(words: Readonly<Record<number, number>>): void {
-    const { region, offset } = this.#block;
-    for (const [at, word] of Object.entries(words)) region.setWord(offset + Number(at), word);
-  }
-
-  get result(): number {
-    return this.#block.region.i32[(this.#block.offset + KERNEL_THREAD.RESULT) >> 2];
-  }
-
-  release(): void {
-    this.#thread.contexts.release(this.#block);
-  }
+  const routine = base + code.length;
+  return { native, base, lazy: lazy && { routine, trap: routine + lazy.trap } };
 }
 
 /** An instance of the placed kernel in a VM context of its own. Throws a RangeError without address space or memory. */
@@ -173,10 +123,10 @@ interface KernelFrame {
 /** The same in a given VM context. */
 function startKernel(thread: GuestThread, placed: PlacedKernel, context: ContextBlock): Kernel {
   const { host, contexts } = thread;
-  const { native, routine, lazy } = placed;
+  const { native, lazy } = placed;
   const memory = new NativeMemory(host);
   const stack = host.reserve(STACK_BYTES + OVERFLOW_BYTES, PROT.READ | PROT.WRITE);
-  const frame = { thread, placed, context, memory, top: stack + STACK_BYTES - 64 };
+  const frame = { thread, placed, context, memory, top: stack + STACK_BYTES - TOP_BYTES };
   initKernelContext(frame, stack);
   callKernel(frame, native.start, 0, 0);
   return {
@@ -194,11 +144,8 @@ function startKernel(thread: GuestThread, placed: PlacedKernel, context: Context
     validateBodies: (first, count) => callKernel(frame, native.validateBodies, first, count),
     placeBodies: (first, done) => void callKernel(frame, native.placeBodies, first, done),
     linkBodies: () => void callKernel(frame, native.linkBodies, 0, 0),
-    ...(routine && {
-      startBodies: (first: number, count: number) => startThread(frame, routine, native.writeBodies, [first, count]),
-      startValidation: (first: number, count: number) =>
-        startThread(frame, routine, native.validateBodies, [first, count]),
-    }),
+    startBodies: (first, count) => startThread(frame, native.writeBodies, [first, count]),
+    startValidation: (first, count) => startThread(frame, native.validateBodies, [first, count]),
     callsEnd: () => callKernel(frame, native.callsEnd, 0, 0),
     trapsEnd: () => callKernel(frame, native.trapsEnd, 0, 0),
     relocationsEnd: () => callKernel(frame, native.relocationsEnd, 0, 0),
@@ -214,7 +161,7 @@ function startKernel(thread: GuestThread, placed: PlacedKernel, context: Context
 function initKernelContext({ thread, placed: { native }, context, memory }: KernelFrame, stack: number): void {
   const { region, offset } = context;
   thread.initContext(region, offset, 0, STACK_BYTES, false);
-  region.setWord(offset + CONTEXT.STACK_LIMIT, stack + SLACK_BYTES);
+  region.setWord(offset + CONTEXT.STACK_LIMIT, stack + NATIVE_SLACK_BYTES);
   // In the thread's buffer, arguments of a function that is compiled at its first call may wait.
   region.setWord(offset + CONTEXT.OVERFLOW, stack + STACK_BYTES);
   region.setWord(offset + native.memory + MEMORY.BASE, memory.address);
@@ -232,43 +179,18 @@ function callKernel(frame: KernelFrame, { start, thunk }: NativeKernel["start"],
 
 /** Starts a function of a kernel in a thread; see Kernel.startBodies. */
 function startThread(
-  frame: KernelFrame,
-  routine: ThreadRoutine,
-  { start }: NativeKernel["start"],
-  [first, second]: readonly [number, number],
+  { thread, placed: { base }, context, top }: KernelFrame,
+  { start, thunk }: NativeKernel["start"],
+  args: readonly number[],
 ): () => number {
-  const { thread, placed: { base }, context, memory, top } = frame;
-  const { region, offset } = context;
-  const block = new ThreadBlock(thread);
-  region.setWord(offset + CONTEXT.TRAP_EXIT, routine.trap);
-  region.setWord(offset + CONTEXT.TAIL_RETURN, block.address);
-  block.set({
-    [KERNEL_THREAD.CODE]: base + start,
-    [KERNEL_THREAD.CONTEXT]: context.address,
-    [KERNEL_THREAD.STACK]: top,
-    [KERNEL_THREAD.MEMORY_BASE]: memory.address,
-    [KERNEL_THREAD.MEMORY_LENGTH]: 2 ** 32,
-    [KERNEL_THREAD.FIRST]: first,
-    [KERNEL_THREAD.SECOND]: second,
-  });
-  const restore = () => {
-    region.setWord(offset + CONTEXT.TRAP_EXIT, thread.trapExit);
-    region.setWord(offset + CONTEXT.TAIL_RETURN, thread.tailReturn);
-    block.release();
+  const high = top + TOP_BYTES;
+  const stack = { low: high - STACK_BYTES, top, high };
+  const call = new NativeThread(thread, { code: base + start, thunk: base + thunk, context, stack }, args);
+  return () => {
+    const result = call.end();
+    if (result === undefined) throw new Bug("The baseline compiler trapped in a thread");
+    return result;
   };
-  try {
-    const wait = routine.run(routine.start, block.address);
-    return () => {
-      wait();
-      const { result } = block;
-      restore();
-      if (result < 0) throw new Bug("The baseline compiler trapped in a thread");
-      return result;
-    };
-  } catch (error) {
-    restore();
-    throw error;
-  }
 }
 
 /** Returns a function that makes kernels from machine code; it returns undefined where that is not possible. */
@@ -277,7 +199,6 @@ export function nativeKernels(threadOf: () => GuestThread): (native: NativeKerne
   return (native) => {
     try {
       const thread = threadOf();
-      if (thread.host.os !== "linux") return undefined; // untested on other systems
       placed ??= placeKernel(thread, native);
       return instantiateKernel(thread, placed);
     } catch (error) {

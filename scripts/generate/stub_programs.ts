@@ -52,7 +52,7 @@ export const PROGRAM_FILES: readonly (readonly [string, Readonly<Record<string, 
     LOOP_ENTRY: ENTRIES.arm64.loop,
   }],
   ["profile/generated_sampler_code.ts", { SAMPLER_HANDLER }],
-  ["baseline/generated/routines.ts", { KERNEL_THREAD_ROUTINE: ROUTINES.thread, LAZY_ROUTINE: ROUTINES.lazy }],
+  ["baseline/generated/routines.ts", { LAZY_ROUTINE: ROUTINES.lazy }],
   ["portable/generated/checksum_routine.ts", { CHECKSUM }],
 ];
 

@@ -42,6 +42,7 @@ import { WINDOWS_RUNTIMES, windowsPath, type WindowsRuntime, type Wine, wine, wi
 
 /** Test folders and files that run on Windows. */
 const TESTS = [
+  "tests/baseline/forms_test.ts",
   "tests/embedding",
   "tests/engine",
   "tests/plugins",
@@ -56,6 +57,7 @@ const DENO_TESTS = ["project/base", "project/plugins", "tests/project"];
 const COMMAND_TESTS = ["tests/cli_project"];
 /** The subset for `--quick`: tests of the code that differs by host. */
 const QUICK_TESTS = [
+  "tests/baseline/forms_test.ts",
   "tests/embedding/async_test.ts",
   "tests/embedding/processor_time_test.ts",
   "tests/embedding/reset_test.ts",

@@ -161,15 +161,13 @@ async function withTwo<T>(action: (kernel: Kernel, second: SecondKernel) => T): 
   }
 }
 
-const HAS_THREADS = hostArchitecture() === "x64" && Deno.build.os === "linux";
-
 Deno.test("two kernels, one in a thread of its own, generate the code of one", async () => {
   const binary = manyFunctions(6000);
   for (const explicit of [false, true]) {
     const expected = withKernel(hostArchitecture(), (kernel) => output(kernel, binary, explicit));
     const { value, threads } = await withTwo((kernel, second) => output(kernel, binary, explicit, second));
     assert(isDeepStrictEqual(value, expected));
-    if (HAS_THREADS) assert.equal(threads, 1);
+    assert.equal(threads, 1);
   }
 });
 
@@ -220,7 +218,7 @@ Deno.test("two kernels continue after a body that is larger than a round", async
     const expected = withKernel(hostArchitecture(), (kernel) => output(kernel, binary, false, undefined, true));
     const { value, threads } = await withTwo((kernel, second) => output(kernel, binary, false, second, true));
     assert(isDeepStrictEqual(value, expected), `${count}`);
-    if (HAS_THREADS) assert.equal(threads, expectedThreads, `${count}`);
+    assert.equal(threads, expectedThreads, `${count}`);
   }
 });
 
@@ -337,19 +335,23 @@ Deno.test("one kernel compiles everything where the system gives no thread", asy
   assert(isDeepStrictEqual(value, withKernel(hostArchitecture(), (kernel) => output(kernel, binary, false))));
 });
 
-Deno.test({
-  name: "a trap of the kernel in a thread of its own is an error, and the thread ends",
-  ignore: !HAS_THREADS, // elsewhere, the kernel has no thread of its own
-  async fn() {
-    const native = await nativeKernel("x64");
-    const { emitStubs } = GENERATORS.find(({ name }) => name === "x64")!;
-    const trap = generatedStubs(emitStubs, stubContext({})).stubStart[STUB.TRAP + 1];
-    const kernel = nativeKernels(() => realmStore().thread)({ ...native, writeBodies: { start: trap, thunk: 0 } });
-    assert(kernel?.startBodies !== undefined);
-    for (let round = 0; round < 3; round++) {
-      assert.throws(kernel.startBodies(0, 1), /trapped in a thread/);
-      assert.equal(kernel.compileBodies(0, 0), 0);
-    }
-    kernel.release?.();
-  },
+Deno.test("a trap or a fault of the kernel in a thread of its own is an error, and the thread ends", async () => {
+  const arch = hostArchitecture();
+  const native = await nativeKernel(arch);
+  const { emitStubs } = GENERATORS.find(({ name }) => name === arch)!;
+  const trap = generatedStubs(emitStubs, stubContext({})).stubStart[STUB.TRAP + 1];
+  const { state } = realmStore().thread;
+  const trapFields = state.u8.subarray(THREAD.TRAP_CODE, THREAD.CALL_CODE);
+  const before = trapFields.slice();
+  const { thunk } = native.writeBodies;
+  const kernel = nativeKernels(() => realmStore().thread)({ ...native, writeBodies: { start: trap, thunk } });
+  assert(kernel?.startBodies !== undefined && kernel.startValidation !== undefined);
+  for (let round = 0; round < 3; round++) {
+    assert.throws(kernel.startBodies(0, 1), /trapped in a thread/);
+    // The row of this body is far outside of the memory.
+    assert.throws(kernel.startValidation(0x3fff_0000, 1), /trapped in a thread/);
+    assert.equal(kernel.compileBodies(0, 0), 0);
+  }
+  assert.deepEqual(trapFields, before, "the traps of this thread are its own");
+  kernel.release?.();
 });

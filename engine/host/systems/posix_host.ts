@@ -150,11 +150,6 @@ class PosixHost extends PosixMemory implements Host {
     this.#threadCalls.pthread_detach(this.#createThread(code, argument));
   }
 
-  runBeside(code: number, argument: number): () => void {
-    const id = this.#createThread(code, argument);
-    return () => void this.#threadCalls.pthread_join(id, null);
-  }
-
   runWithFaults(code: number, argument: number): () => void {
     // A new thread has the mask of its creator.
     const old = new Uint8Array(SIGNAL_SET_BYTES);
@@ -164,7 +159,8 @@ class PosixHost extends PosixMemory implements Host {
     for (const signal of faultSignals) mask[(signal - 1) >> 3] &= ~(1 << ((signal - 1) & 7));
     pthread_sigmask(SIG_SETMASK, mask, old);
     try {
-      return this.runBeside(code, argument);
+      const id = this.#createThread(code, argument);
+      return () => void this.#threadCalls.pthread_join(id, null);
     } finally {
       pthread_sigmask(SIG_SETMASK, old, new Uint8Array(SIGNAL_SET_BYTES));
     }

@@ -1,66 +1,15 @@
 /**
- * Routines around the kernel of the baseline tier as machine code, for Linux on x64: the start routine of its thread
- * (engine/baseline/kernel_thread.ts), and the code that compiles a lazy body (engine/baseline/lazy_routine.ts). They
- * make system calls by number.
+ * The routine that has the kernel of the baseline tier, as machine code, compile a lazy body
+ * (engine/baseline/lazy_routine.ts), for Linux on x64. It makes system calls by number.
  */
 import { CONTEXT } from "../../../engine/abi/context_layout.ts";
 import { CODE, RESULT_STARTS } from "../../../engine/baseline/kernel/layout.ts";
-import { KERNEL_THREAD } from "../../../engine/baseline/kernel_thread.ts";
 import { LAZY_BLOCK } from "../../../engine/baseline/lazy_routine.ts";
 import { callNumber } from "../../../engine/host/calls/linux_calls.ts";
 import { PROT } from "../../../engine/host/host.ts";
 
-const RT_SIGPROCMASK = 14;
-const SIG_SETMASK = 2;
 const MPROTECT = callNumber("mprotect", "x64");
 const PAGE = 4096;
-
-/** void* routine(block: rdi); a trap of the kernel continues at `trap`. */
-const THREAD = `
-  .globl trap
-  push rbx
-  push rbp
-  push r12
-  push r13
-  push r14
-  push r15
-  mov rbx, rdi
-  mov eax, ${RT_SIGPROCMASK}
-  mov edi, ${SIG_SETMASK}
-  lea rsi, [rbx + ${KERNEL_THREAD.SIGNALS}]
-  xor edx, edx
-  mov r10d, 8
-  syscall
-  mov rax, rsp
-  mov rsp, [rbx + ${KERNEL_THREAD.STACK}]
-  push rax
-  push rbx
-  mov r15, [rbx + ${KERNEL_THREAD.CONTEXT}]
-  mov r11, [rbx + ${KERNEL_THREAD.CODE}]
-  mov rax, [rbx + ${KERNEL_THREAD.FIRST}]
-  mov rcx, [rbx + ${KERNEL_THREAD.SECOND}]
-  mov r14, [rbx + ${KERNEL_THREAD.MEMORY_LENGTH}]
-  mov rbx, [rbx + ${KERNEL_THREAD.MEMORY_BASE}]
-  call r11
-done:
-  pop rbx
-  pop rsp
-  mov [rbx + ${KERNEL_THREAD.RESULT}], rax
-  pop r15
-  pop r14
-  pop r13
-  pop r12
-  pop rbp
-  pop rbx
-  xor eax, eax
-  ret
-trap:
-  mov rbx, [r15 + ${CONTEXT.TAIL_RETURN}]
-  mov rsp, [rbx + ${KERNEL_THREAD.STACK}]
-  sub rsp, 16
-  mov rax, -1
-  jmp done
-`;
 
 /** The registers that the routine saves, in the order in which it pushes them. */
 const GENERAL = ["rax", "rcx", "rdx", "rbx", "rbp", "rsi", "rdi", "r8", "r9", "r10", "r12", "r13", "r14", "r15"];
@@ -167,4 +116,4 @@ trap: // r15 = the kernel's context
 `;
 
 /** x64 alone. */
-export const ROUTINES = { thread: { x64: THREAD }, lazy: { x64: LAZY } } as const;
+export const ROUTINES = { lazy: { x64: LAZY } } as const;
