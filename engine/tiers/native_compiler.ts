@@ -34,6 +34,7 @@ import { callOnStack } from "./call_on_stack.ts";
 import { hasChecksum } from "./native_checksum.ts";
 import { NATIVE_SLACK_BYTES, NativeThread } from "./native_thread.ts";
 
+/** Not more than Windows commits when it is reserved: no exception is dispatched onto other pages. */
 const STACK_BYTES = 1 << 20;
 const PAGE = 0x10000;
 /** Accessible memory: for the workspaces, and for each byte of the module's bodies; most of it is never touched. */

@@ -22,6 +22,7 @@ import type { GuestThread } from "../runtime/thread/guest_thread.ts";
 import { callOnStack } from "./call_on_stack.ts";
 import { NATIVE_SLACK_BYTES, NativeThread } from "./native_thread.ts";
 
+/** Not more than Windows commits when it is reserved, as for the compiler's stack. */
 const STACK_BYTES = (1 << 18) + NATIVE_SLACK_BYTES;
 /** Bytes above the initial stack pointer. */
 const TOP_BYTES = 64;
