@@ -237,6 +237,9 @@ REGISTERS = {
     "arm64": {name: getattr(a64, f"UC_ARM64_REG_{name.upper()}") for name, _ in ArmState._fields_[3:36]},
 }
 
+# The stack pointer, the context, and what leads on: arm64's return address.
+KEPT = {"x64": ("rsp", "r15", "rip"), "arm64": ("sp", "x28", "lr", "pc")}
+
 
 class NativeThread:
     """A thread that enters the stub `call` as pthread_create enters its start routine, with a state and a stack as
@@ -254,6 +257,10 @@ class NativeThread:
         def thunk(_machine, _arguments):
             self.sp = uc.reg_read(SP[arch])
             self.runs_on = uc.reg_read(x86.UC_X86_REG_R15 if arch == "x64" else a64.UC_ARM64_REG_X28)
+            # Guest code may leave anything in the other registers.
+            for name, register in REGISTERS[arch].items():
+                if name not in KEPT[arch]:
+                    uc.reg_write(register, 0xbadbadbadbad)
             self.next = act(self)
             return self.code
 
