@@ -11,6 +11,9 @@ import type { EngineOptions, Module } from "@waft/engine";
 /** Compiles whatever is large enough: everything. */
 const lazily = (options: EngineOptions = {}) => NewEngine({ tier: "auto", ...options, lazyFrom: 0 } as EngineOptions);
 
+/** Elsewhere, modules are compiled as a whole. */
+const IS_LAZY = process.platform === "linux";
+
 /** Bytes of machine code so far. */
 const bytesOf = (module: Module) => module.instantiate().internal.module.image.size;
 
@@ -90,7 +93,7 @@ Deno.test("code is made for what is called, and for nothing else", () => {
   const exports = called.instantiate().exports as unknown as Calls;
   exports.ref(1);
   const after = bytesOf(called);
-  assert.ok(process.platform !== "linux" || after > before, "both functions have code now");
+  assert.ok(!IS_LAZY || after > before, "both functions have code now");
   exports.ref(2);
   assert.equal(bytesOf(called), after, "and need no more");
 });
@@ -216,7 +219,8 @@ Deno.test("few bodies are compiled once the time of the call is up", () => {
   };
   const instance = module.instantiate({}, { host: { wait } });
   ms = 30;
-  assert.throws(() => instance.call({ deadline: 10 }, "late"), { code: "interrupted" });
+  // Code that is complete has no poll there.
+  if (IS_LAZY) assert.throws(() => instance.call({ deadline: 10 }, "late"), { code: "interrupted" });
   ms = 0;
   assert.equal(instance.call({}, "late"), 7, "the instance stays usable");
 });
@@ -228,5 +232,5 @@ Deno.test("large bodies are compiled with their module, since no limit of a call
       ${"(i32.add (i32.const 1))".repeat(additions)}))`),
     );
   assert.ok(bodies(50_000) > 50_000, "150 KB of binary code");
-  assert.ok(bodies(30_000) < 30_000);
+  assert.ok(!IS_LAZY || bodies(30_000) < 30_000);
 });
