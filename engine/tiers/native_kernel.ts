@@ -80,8 +80,10 @@ interface PlacedKernel {
   readonly lazy: { readonly routine: number; readonly trap: number } | undefined;
 }
 
-/** The routine for lazy bodies; undefined where there is none. */
-function lazyRoutine({ arch, system }: Host): { readonly bytes: Uint8Array; readonly trap: number } | undefined {
+/** The routine for lazy bodies, which makes system calls by number; undefined where there is none. */
+export function lazyRoutine(
+  { arch, system }: Pick<Host, "arch" | "system">,
+): { readonly bytes: Uint8Array; readonly trap: number } | undefined {
   const stored: Readonly<Partial<Record<string, typeof LAZY_ROUTINE["x64"]>>> = LAZY_ROUTINE;
   const found = system.hasSystemCalls ? stored[arch] : undefined;
   return found && { bytes: fromBase64(found.code), trap: found.labels.trap };

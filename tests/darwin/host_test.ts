@@ -9,6 +9,7 @@ import { DARWIN_WATCH, WATCHDOG_FUNCTIONS } from "../../engine/host/code/darwin_
 import { type Host, PROT } from "../../engine/host/host.ts";
 import { posixHost } from "../../engine/host/systems/posix_host.ts";
 import { SYSTEMS } from "../../engine/host/systems/systems.ts";
+import { lazyRoutine } from "../../engine/tiers/native_kernel.ts";
 import { DarwinDouble } from "./host_double.ts";
 
 const PAGE = 0x4000;
@@ -151,4 +152,10 @@ Deno.test("macOS: the secret of the process is the C library's random variable",
   new Uint8Array(double.view(0x180000000, 8)).set([1, 2, 3, 4, 5, 6, 7, 8]);
   deepEqual([...host.processSecret()], [1, 2, 3, 4, 5, 6, 7, 8]);
   deepEqual(take(), ["dlsym __stack_chk_guard"]);
+});
+
+Deno.test("macOS: no routine of the kernel makes system calls by number", () => {
+  const { linux, darwin, windows } = SYSTEMS;
+  for (const system of [darwin, windows]) equal(lazyRoutine({ arch: "x64", system }), undefined);
+  equal(lazyRoutine({ arch: "x64", system: linux }) === undefined, false);
 });
