@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs";
 import process from "node:process";
 import { isMainThread, parentPort, Worker } from "node:worker_threads";
 import { decodeModule } from "../../engine/binary/decode.ts";
-import { hostBackend } from "../../engine/compile/host_backend.ts";
+import { hostBackend } from "../../engine/compile/backends.ts";
 import { cpuFeatures, hostArchitecture } from "../../engine/host/cpu.ts";
 import { currentHost } from "../../engine/host/current.ts";
 import { useNativeCompiler } from "../../engine/portable/late_native.ts";
