@@ -9,8 +9,8 @@
  *     goes on; looks at the state now and then             │
  *     appends the bodies, finishes the image ◀─── STATUS ──┘
  *
- * An instance has its own VM context, memory and stack, and is freed after one job, for which it may have summarized the
- * bodies before. Its memory is a reservation with guard pages; its module is hostile input, so a trap or fault
+ * An instance has its own VM context, memory and stack, and is freed after one job, for which it may have summarized
+ * the bodies before. Its memory is a reservation with guard pages; its module is hostile input, so a trap or fault
  * (native_thread.ts) is an end of the job like any other. Code that would need JavaScript, for more memory than there
  * is, ends the job as well.
  *
