@@ -5,8 +5,8 @@
  *   - before the jump, if the block has one successor;
  *   - at the head of the successor, if it has no other predecessor;
  *   - in front of the conditional branch, if the edge closes a loop and its moves are safe there
- *     (hoisted_edge_moves.ts), and in front of its compare too if that does not read what they write, because
- *     processors execute a compare and the branch behind it as one operation;
+ *     (hoisted_edge_moves.ts); also in front of its compare, unless the moves use an operand of that:
+ *     processors fuse a compare with the branch right behind it;
  *   - in line between the conditional branch and the next block, if the edge leads there, or in front of a jump to its
  *     target;
  *   - out of line, if the target is cold or a switch selects it.

@@ -1,6 +1,6 @@
 /**
- * The backends by architecture. In: the name of one, or this process. Out: the backend. Without the code that they
- * generate by (optimizing_target.ts), both are smaller than what it takes to load one of them late.
+ * The backends by architecture. In: the name of one, or this process. Out: the backend. Importing both costs less than
+ * loading one late, because they exclude selection and emission (optimizing_target.ts).
  */
 import { ARM64 } from "../backend_arm64/target.ts";
 import { X64 } from "../backend_x64/target.ts";

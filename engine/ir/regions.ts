@@ -1,7 +1,7 @@
 /**
- * The words by which accesses of memory say what they touch: region, alias class, width. In: the parts of a word. Out:
- * the word, and its parts again. Modules are described by them before any function is translated, so nothing else of
- * the IR is loaded with them.
+ * Encoding of regions, alias classes, access widths and bounds in the columns of memory instructions. In: the parts of
+ * a word. Out: the word, and its parts again. The description of a module uses regions before any function is
+ * translated, so this file imports nothing of the IR.
  */
 
 /**
